@@ -1,0 +1,169 @@
+//! Entities, and the limits they keep.
+
+use crate::limits::{
+    BINARY_BYTES_MAX, CUSTOM_PROPERTIES_MAX, ENTITY_BYTES_MAX, PROPERTY_NAME_UNITS_MAX, STRING_UNITS_MAX,
+};
+use crate::value::utf16_units;
+use crate::{CorruptRecord, ETag, PartitionKey, Record, RowKey, ServiceError, Ticks, Value, ValueRef};
+
+/// A named value of an entity.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Property {
+    /// Case-sensitive; unique within its entity.
+    pub name: String,
+    /// Never null: a null property is not stored.
+    pub value: Value,
+}
+
+/// What a client wants stored: keys and its own properties.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Entity {
+    /// The partition the entity belongs to.
+    pub partition_key: PartitionKey,
+    /// Its name there.
+    pub row_key: RowKey,
+    /// Its own properties, in the order in which they were given.
+    pub properties: Vec<Property>,
+}
+
+/// Checks what the service asks of an entity as a whole: how many properties, their names, the size of each value, the
+/// size of all. For a merge these hold for the result.
+pub fn check_limits(partition_key: &str, row_key: &str, properties: &[Property]) -> Result<(), ServiceError> {
+    if properties.len() > CUSTOM_PROPERTIES_MAX {
+        return Err(ServiceError::TooManyProperties);
+    }
+    let mut size = 4 + 2 * (utf16_units(partition_key) + utf16_units(row_key));
+    for Property { name, value } in properties {
+        let name_units = utf16_units(name);
+        if name_units > PROPERTY_NAME_UNITS_MAX {
+            return Err(ServiceError::PropertyNameTooLong);
+        }
+        if !is_property_name(name) {
+            return Err(ServiceError::PropertyNameInvalid { name: name.clone() });
+        }
+        let too_large = match value {
+            Value::Binary(bytes) => bytes.len() > BINARY_BYTES_MAX,
+            Value::String(text) => text.len() > STRING_UNITS_MAX && utf16_units(text) > STRING_UNITS_MAX,
+            _ => false,
+        };
+        if too_large {
+            return Err(ServiceError::PropertyValueTooLarge { name: name.clone() });
+        }
+        size += 8 + 2 * name_units + value.as_ref().size_bytes();
+    }
+    if size > ENTITY_BYTES_MAX {
+        return Err(ServiceError::EntityTooLarge);
+    }
+    Ok(())
+}
+
+/// C# identifier rules: a letter or `_` first, then letters, digits, combining marks and connectors.
+fn is_property_name(name: &str) -> bool {
+    let mut characters = name.chars();
+    let starts = |c: char| c == '_' || c.is_alphabetic();
+    // The Unicode categories Mn, Mc, Pc and Cf as far as the standard library can tell them: what is neither
+    // alphanumeric, ASCII, white space nor control.
+    let continues = |c: char| c == '_' || c.is_alphanumeric() || (!c.is_ascii() && is_mark_or_connector(c));
+    characters.next().is_some_and(starts) && characters.all(continues)
+}
+
+fn is_mark_or_connector(c: char) -> bool {
+    matches!(c, '\u{300}'..='\u{36F}' | '\u{483}'..='\u{487}' | '\u{591}'..='\u{5C7}' | '\u{610}'..='\u{61A}'
+        | '\u{64B}'..='\u{669}' | '\u{6D6}'..='\u{6ED}' | '\u{900}'..='\u{DFF}' | '\u{E31}'..='\u{E4E}'
+        | '\u{1AB0}'..='\u{1AFF}' | '\u{1DC0}'..='\u{1DFF}' | '\u{200C}' | '\u{200D}' | '\u{203F}' | '\u{2040}'
+        | '\u{2054}' | '\u{20D0}'..='\u{20FF}' | '\u{302A}'..='\u{302F}' | '\u{3099}' | '\u{309A}'
+        | '\u{FE00}'..='\u{FE0F}' | '\u{FE20}'..='\u{FE2F}' | '\u{FE33}' | '\u{FE34}' | '\u{FE4D}'..='\u{FE4F}' | '\u{FF3F}')
+}
+
+/// A stored entity, read in place: what filters look at and responses are written from.
+#[derive(Clone, Copy, Debug)]
+pub struct EntityView<'a> {
+    /// The partition the entity belongs to.
+    pub partition_key: &'a str,
+    /// Its name there.
+    pub row_key: &'a str,
+    /// When it was last written.
+    pub timestamp: Ticks,
+    /// Its own properties.
+    pub record: Record<'a>,
+}
+
+impl<'a> EntityView<'a> {
+    /// The tag of this version.
+    pub fn etag(&self) -> ETag {
+        ETag(self.timestamp)
+    }
+
+    /// The value of a property, system properties included.
+    pub fn property(&self, name: &str) -> Result<Option<ValueRef<'a>>, CorruptRecord> {
+        Ok(match name {
+            "PartitionKey" => Some(ValueRef::String(self.partition_key)),
+            "RowKey" => Some(ValueRef::String(self.row_key)),
+            "Timestamp" => Some(ValueRef::DateTime(self.timestamp)),
+            _ => return self.record.get(name),
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check(properties: &[(&str, Value)]) -> Result<(), &'static str> {
+        let properties: Vec<_> =
+            properties.iter().map(|(name, value)| Property::from((*name, value.clone()))).collect();
+        check_limits("UK", "0001", &properties).map_err(|error| error.code())
+    }
+
+    #[test]
+    fn names() {
+        for name in ["a", "_", "A1", "_ClientEncryptionMetadata1", "\u{554A}\u{9F44}", "e\u{301}", &"a".repeat(255)] {
+            assert_eq!(check(&[(name, Value::Int32(1))]), Ok(()), "{name}");
+        }
+        for name in ["", "1a", "a-b", "a b", "a.b", "a/b", "a'b", "\u{301}"] {
+            assert_eq!(check(&[(name, Value::Int32(1))]), Err("PropertyNameInvalid"), "{name}");
+        }
+        assert_eq!(check(&[(&"a".repeat(256), Value::Int32(1))]), Err("PropertyNameTooLong"));
+    }
+
+    #[test]
+    fn values() {
+        assert_eq!(check(&[("a", Value::String("x".repeat(32768)))]), Ok(()));
+        assert_eq!(check(&[("a", Value::String("\u{20AC}".repeat(32768)))]), Ok(()));
+        assert_eq!(check(&[("a", Value::String("x".repeat(32769)))]), Err("PropertyValueTooLarge"));
+        assert_eq!(check(&[("a", Value::Binary(vec![0; 65536]))]), Ok(()));
+        assert_eq!(check(&[("a", Value::Binary(vec![0; 65537]))]), Err("PropertyValueTooLarge"));
+    }
+
+    #[test]
+    fn number_of_properties() {
+        let many =
+            |count| (0..count).map(|n| Property::from((format!("p{n}").as_str(), Value::Int32(1)))).collect::<Vec<_>>();
+        assert_eq!(check_limits("", "", &many(252)), Ok(()));
+        assert_eq!(check_limits("", "", &many(253)), Err(ServiceError::TooManyProperties));
+    }
+
+    #[test]
+    fn size_by_the_published_formula() {
+        // 4 + 2 * 6 for the keys, 15 * (8 + 4 + 65540) for full binaries named with two characters, the rest by one string.
+        let mut properties: Vec<Property> = (10..25)
+            .map(|n| {
+                Property::from((
+                    format!("p{n}")[1..].replace('1', "a").replace('2', "b").as_str(),
+                    Value::Binary(vec![0; 65536]),
+                ))
+            })
+            .collect();
+        let used = 4 + 12 + 15 * (8 + 4 + 65540);
+        let left = ENTITY_BYTES_MAX - used - (8 + 2 + 4);
+        properties
+            .iter_mut()
+            .enumerate()
+            .for_each(|(n, property)| property.name = format!("p{}", (b'a' + n as u8) as char));
+        properties.push(("s", Value::Binary(vec![0; left])).into());
+        assert_eq!(check_limits("UK", "0001", &properties), Ok(()));
+        properties.pop();
+        properties.push(("s", Value::Binary(vec![0; left + 1])).into());
+        assert_eq!(check_limits("UK", "0001", &properties), Err(ServiceError::EntityTooLarge));
+    }
+}

@@ -1,0 +1,62 @@
+//! ETags, and what `If-Match` asks for.
+
+use crate::Ticks;
+use std::fmt;
+
+/// The tag of one version of an entity: its Timestamp in another dress, `W/"datetime'2022-02-01T20%3A52%3A40.635278Z'"`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ETag(pub Ticks);
+
+impl fmt::Display for ETag {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let time = self.0.to_string().replace(':', "%3A");
+        write!(f, "W/\"datetime'{time}'\"")
+    }
+}
+
+/// What a client asks of the entity it changes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum IfMatch {
+    /// `*`: the entity exists.
+    Any,
+    /// A tag: the entity has this version.
+    Tag(ETag),
+    /// A well-formed tag that was never ours, so that no entity has it.
+    Foreign,
+}
+
+impl IfMatch {
+    /// Reads the header: `*` or one weak quoted tag. `None` if it is anything else.
+    pub fn parse(text: &str) -> Option<IfMatch> {
+        let text = text.trim();
+        if text == "*" {
+            return Some(IfMatch::Any);
+        }
+        let tag = text.strip_prefix("W/\"")?.strip_suffix('"')?;
+        if tag.contains('"') {
+            return None;
+        }
+        let time = tag.strip_prefix("datetime'").and_then(|tag| tag.strip_suffix('\''));
+        let ticks = time.and_then(|time| Ticks::parse_iso(&time.replace("%3A", ":").replace("%3a", ":")));
+        Some(ticks.map_or(IfMatch::Foreign, |ticks| IfMatch::Tag(ETag(ticks))))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn print_and_parse() {
+        let tag = ETag(Ticks::parse_iso("2022-02-01T20:52:40.635278Z").unwrap());
+        assert_eq!(tag.to_string(), "W/\"datetime'2022-02-01T20%3A52%3A40.635278Z'\"");
+        for text in [tag.to_string(), tag.to_string().replace("%3A", "%3a"), tag.to_string().replace("%3A", ":")] {
+            assert_eq!(IfMatch::parse(&text), Some(IfMatch::Tag(tag)), "{text}");
+        }
+        assert_eq!(IfMatch::parse("*"), Some(IfMatch::Any));
+        assert_eq!(IfMatch::parse("W/\"abc\""), Some(IfMatch::Foreign));
+        for text in ["", "abc", "\"abc\"", "W/abc", "W/\"a\", W/\"b\"", &tag.to_string()[2..]] {
+            assert_eq!(IfMatch::parse(text), None, "{text}");
+        }
+    }
+}

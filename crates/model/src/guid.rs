@@ -1,0 +1,55 @@
+//! `Edm.Guid`.
+
+use std::fmt;
+
+/// Sixteen bytes in the order in which they are written, so that byte order is the order of the text.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Guid(pub [u8; 16]);
+
+impl Guid {
+    /// Reads `8-4-4-4-12` hexadecimal digits of either case.
+    pub fn parse(text: &str) -> Option<Guid> {
+        let text = text.as_bytes();
+        if text.len() != 36 || [8, 13, 18, 23].iter().any(|&at| text[at] != b'-') {
+            return None;
+        }
+        let mut digits = text.iter().enumerate().filter(|(at, _)| ![8, 13, 18, 23].contains(at));
+        let mut bytes = [0; 16];
+        for byte in &mut bytes {
+            let mut digit = || char::from(*digits.next()?.1).to_digit(16);
+            *byte = (digit()? * 16 + digit()?) as u8;
+        }
+        Some(Guid(bytes))
+    }
+}
+
+impl fmt::Display for Guid {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (at, byte) in self.0.iter().enumerate() {
+            if matches!(at, 4 | 6 | 8 | 10) {
+                f.write_str("-")?;
+            }
+            write!(f, "{byte:02x}")?;
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn parse_and_print() {
+        let guid = Guid::parse("C9DA6455-213D-42c9-9a79-3e9149a57833").unwrap();
+        assert_eq!(guid.to_string(), "c9da6455-213d-42c9-9a79-3e9149a57833");
+        for text in [
+            "",
+            "c9da6455213d42c99a793e9149a57833",
+            "c9da6455-213d-42c9-9a79-3e9149a5783g",
+            "{c9da6455-213d-42c9-9a79-3e9149a57833}",
+        ] {
+            assert_eq!(Guid::parse(text), None, "{text}");
+        }
+    }
+}

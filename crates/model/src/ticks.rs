@@ -1,0 +1,283 @@
+//! A moment, as the service counts it: 100 ns ticks since 0001-01-01T00:00:00Z.
+//!
+//! Timestamps, ETags, `Edm.DateTime` values and the versions of stored rows are all this one number.
+
+use std::fmt;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+/// 100 ns ticks since 0001-01-01T00:00:00Z, proleptic Gregorian, no leap seconds.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Ticks(pub u64);
+
+const PER_SECOND: u64 = 10_000_000;
+const PER_DAY: u64 = 86_400 * PER_SECOND;
+const UNIX_EPOCH_TICKS: u64 = 719_162 * PER_DAY;
+const WEEKDAYS: [&str; 7] = ["Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun"];
+const MONTHS: [&str; 12] = ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"];
+
+impl Ticks {
+    /// 1601-01-01T00:00:00Z, the earliest `Edm.DateTime` the service stores.
+    pub const MIN_DATE_TIME: Ticks = Ticks(584_388 * PER_DAY);
+    /// 9999-12-31T23:59:59.9999999Z, the latest.
+    pub const MAX: Ticks = Ticks(3_155_378_975_999_999_999);
+
+    /// The moment `time` stands for, cut to a whole tick. Times before 1970 count as 1970.
+    pub fn from_system_time(time: SystemTime) -> Ticks {
+        let since = time.duration_since(UNIX_EPOCH).unwrap_or_default();
+        Ticks(UNIX_EPOCH_TICKS + (since.as_nanos() / 100) as u64)
+    }
+
+    /// How long before `later` this moment is; zero if it is not before it.
+    pub fn until(self, later: Ticks) -> Duration {
+        let ticks = later.0.saturating_sub(self.0);
+        Duration::new(ticks / PER_SECOND, (ticks % PER_SECOND) as u32 * 100)
+    }
+
+    /// Reads ISO 8601 as the service does: a date, or a date and a time of at least hours and minutes, up to seven
+    /// digits of fraction (more are cut), and `Z`, an offset, or no zone at all, which means UTC.
+    pub fn parse_iso(text: &str) -> Option<Ticks> {
+        let mut scan = Scan(text.as_bytes());
+        let year = scan.number(4)?;
+        scan.byte(b'-')?;
+        let month = scan.number(2)?;
+        scan.byte(b'-')?;
+        let mut ticks = days_from_civil(year, month, scan.number(2)?)? * PER_DAY;
+        if scan.0.is_empty() {
+            return Some(Ticks(ticks));
+        }
+        scan.byte(b'T').or_else(|| scan.byte(b' '))?;
+        let hours = scan.number(2)?;
+        scan.byte(b':')?;
+        let minutes = scan.number(2)?;
+        let mut seconds = 0;
+        if scan.byte(b':').is_some() {
+            seconds = scan.number(2)?;
+            if scan.byte(b'.').is_some() {
+                ticks += scan.fraction()?;
+            }
+        }
+        if hours > 23 || minutes > 59 || seconds > 59 {
+            return None;
+        }
+        ticks += (hours * 3600 + minutes * 60 + seconds) * PER_SECOND;
+        let ticks = match scan.0 {
+            [] | [b'Z' | b'z'] => ticks,
+            [sign @ (b'+' | b'-'), rest @ ..] => {
+                scan.0 = rest;
+                let hours = scan.number(2)?;
+                let _ = scan.byte(b':');
+                let minutes = scan.number(2)?;
+                if hours > 14 || minutes > 59 || !scan.0.is_empty() {
+                    return None;
+                }
+                let offset = (hours * 60 + minutes) * 60 * PER_SECOND;
+                if *sign == b'+' { ticks.checked_sub(offset)? } else { ticks + offset }
+            }
+            _ => return None,
+        };
+        (ticks <= Ticks::MAX.0).then_some(Ticks(ticks))
+    }
+
+    /// Reads the date of an HTTP header: `Thu, 01 Jan 2026 00:00:00 GMT`.
+    pub fn parse_rfc1123(text: &str) -> Option<Ticks> {
+        let (weekday, rest) = text.trim().split_once(", ")?;
+        WEEKDAYS.iter().position(|name| name.eq_ignore_ascii_case(weekday))?;
+        let mut parts = rest.split(' ').filter(|part| !part.is_empty());
+        let day = parts.next().filter(|day| day.len() <= 2)?.parse().ok()?;
+        let name = parts.next()?;
+        let month = MONTHS.iter().position(|month| month.eq_ignore_ascii_case(name))? as u64 + 1;
+        let year = parts.next().filter(|year| year.len() == 4)?.parse().ok()?;
+        let mut scan = Scan(parts.next()?.as_bytes());
+        let hours = scan.number(2)?;
+        scan.byte(b':')?;
+        let minutes = scan.number(2)?;
+        scan.byte(b':')?;
+        let seconds = scan.number(2)?;
+        if !scan.0.is_empty() || hours > 23 || minutes > 59 || seconds > 60 || parts.next()? != "GMT" {
+            return None;
+        }
+        Some(Ticks(days_from_civil(year, month, day)? * PER_DAY + (hours * 3600 + minutes * 60 + seconds) * PER_SECOND))
+    }
+
+    /// Writes the date of an HTTP header.
+    pub fn rfc1123(self) -> String {
+        let (days, _) = (self.0 / PER_DAY, ());
+        let (year, month, day) = civil_from_days(days);
+        let seconds = self.0 % PER_DAY / PER_SECOND;
+        format!(
+            "{}, {day:02} {} {year:04} {:02}:{:02}:{:02} GMT",
+            WEEKDAYS[(days % 7) as usize],
+            MONTHS[month as usize - 1],
+            seconds / 3600,
+            seconds / 60 % 60,
+            seconds % 60
+        )
+    }
+
+    /// Writes ISO 8601 with all seven digits of the fraction, as in error messages and access policies.
+    pub fn seven_digits(self) -> String {
+        format!("{}.{:07}Z", self.whole_seconds(), self.0 % PER_SECOND)
+    }
+
+    /// `MM/dd/yyyy HH:mm:ss`, the form in which the service quotes a date that is out of range.
+    pub fn us_form(self) -> String {
+        let (year, month, day) = civil_from_days(self.0 / PER_DAY);
+        let seconds = self.0 % PER_DAY / PER_SECOND;
+        format!("{month:02}/{day:02}/{year:04} {:02}:{:02}:{:02}", seconds / 3600, seconds / 60 % 60, seconds % 60)
+    }
+
+    fn whole_seconds(self) -> Seconds {
+        Seconds(self)
+    }
+}
+
+/// ISO 8601 with the trailing zeros of the fraction dropped, as in `Timestamp` and in every `Edm.DateTime`.
+impl fmt::Display for Ticks {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut fraction = self.0 % PER_SECOND;
+        if fraction == 0 {
+            return write!(f, "{}Z", self.whole_seconds());
+        }
+        let mut width = 7;
+        while fraction.is_multiple_of(10) {
+            fraction /= 10;
+            width -= 1;
+        }
+        write!(f, "{}.{fraction:0width$}Z", self.whole_seconds())
+    }
+}
+
+/// The part of ISO 8601 before the fraction.
+struct Seconds(Ticks);
+
+impl fmt::Display for Seconds {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (year, month, day) = civil_from_days(self.0.0 / PER_DAY);
+        let seconds = self.0.0 % PER_DAY / PER_SECOND;
+        write!(f, "{year:04}-{month:02}-{day:02}T{:02}:{:02}:{:02}", seconds / 3600, seconds / 60 % 60, seconds % 60)
+    }
+}
+
+/// A cursor over ASCII text.
+struct Scan<'a>(&'a [u8]);
+
+impl Scan<'_> {
+    fn byte(&mut self, wanted: u8) -> Option<()> {
+        let rest = self.0.strip_prefix(&[wanted])?;
+        self.0 = rest;
+        Some(())
+    }
+
+    fn number(&mut self, digits: usize) -> Option<u64> {
+        let (head, rest) = self.0.split_at_checked(digits)?;
+        self.0 = rest;
+        head.iter().try_fold(0, |number, byte| byte.is_ascii_digit().then(|| number * 10 + u64::from(byte - b'0')))
+    }
+
+    fn fraction(&mut self) -> Option<u64> {
+        let digits = self.0.iter().take_while(|byte| byte.is_ascii_digit()).count();
+        let (head, rest) = self.0.split_at(digits);
+        self.0 = rest;
+        let ticks =
+            (0..7).fold(0, |ticks, place| ticks * 10 + head.get(place).map_or(0, |byte| u64::from(byte - b'0')));
+        (digits > 0).then_some(ticks)
+    }
+}
+
+/// Days since 0001-01-01 of a date, or `None` if there is no such date in the years 1 to 9999.
+fn days_from_civil(year: u64, month: u64, day: u64) -> Option<u64> {
+    let leap = year.is_multiple_of(4) && (!year.is_multiple_of(100) || year.is_multiple_of(400));
+    let month_days = match month {
+        2 => 28 + u64::from(leap),
+        4 | 6 | 9 | 11 => 30,
+        1..=12 => 31,
+        _ => return None,
+    };
+    if !(1..=9999).contains(&year) || day == 0 || day > month_days {
+        return None;
+    }
+    let before = year - 1;
+    // Days of the whole months before this one, with February counted as 30 days and then put right.
+    let months = [0, 31, 59, 90, 120, 151, 181, 212, 243, 273, 304, 334][month as usize - 1];
+    Some(before * 365 + before / 4 - before / 100 + before / 400 + months + u64::from(leap && month > 2) + day - 1)
+}
+
+/// The date of a number of days since 0001-01-01 (Howard Hinnant's `civil_from_days`, shifted to years that start in March).
+fn civil_from_days(days: u64) -> (u64, u64, u64) {
+    let days = days + 306;
+    let era = days / 146_097;
+    let day_of_era = days % 146_097;
+    let year_of_era = (day_of_era - day_of_era / 1460 + day_of_era / 36_524 - day_of_era / 146_096) / 365;
+    let day_of_year = day_of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
+    let shifted = (5 * day_of_year + 2) / 153;
+    let day = day_of_year - (153 * shifted + 2) / 5 + 1;
+    let month = if shifted < 10 { shifted + 3 } else { shifted - 9 };
+    (era * 400 + year_of_era + u64::from(month <= 2), month, day)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn iso_forms() {
+        for (text, expect) in [
+            ("2021-12-09T00:25:32.7684043Z", "2021-12-09T00:25:32.7684043Z"),
+            ("2021-12-09T00:25:32.0606250Z", "2021-12-09T00:25:32.060625Z"),
+            ("2021-12-09T00:25:32.000000Z", "2021-12-09T00:25:32Z"),
+            ("2021-12-09T00:25:32.123456789Z", "2021-12-09T00:25:32.1234567Z"),
+            ("2011-10-11", "2011-10-11T00:00:00Z"),
+            ("2011-10-11T12:34Z", "2011-10-11T12:34:00Z"),
+            ("2011-10-11T12:34:56", "2011-10-11T12:34:56Z"),
+            ("2011-10-11T12:34:56+02:00", "2011-10-11T10:34:56Z"),
+            ("2011-10-11T12:34:56-0230", "2011-10-11T15:04:56Z"),
+            ("1601-01-01T00:00:00Z", "1601-01-01T00:00:00Z"),
+            ("9999-12-31T23:59:59.9999999Z", "9999-12-31T23:59:59.9999999Z"),
+            ("2000-02-29T00:00:00Z", "2000-02-29T00:00:00Z"),
+        ] {
+            assert_eq!(Ticks::parse_iso(text).expect(text).to_string(), expect);
+        }
+        for text in [
+            "",
+            "2021",
+            "2021-02-29",
+            "2021-13-01",
+            "2021-01-01T25:00:00Z",
+            "2021-01-01T00:00:00.Z",
+            "x",
+            "0000-01-01",
+            "2021-01-01T00:00:00ZZ",
+        ] {
+            assert_eq!(Ticks::parse_iso(text), None, "{text}");
+        }
+    }
+
+    #[test]
+    fn constants() {
+        assert_eq!(Ticks::parse_iso("1601-01-01"), Some(Ticks::MIN_DATE_TIME));
+        assert_eq!(Ticks::parse_iso("9999-12-31T23:59:59.9999999Z"), Some(Ticks::MAX));
+        assert_eq!(Ticks::parse_iso("1970-01-01"), Some(Ticks::from_system_time(UNIX_EPOCH)));
+        assert_eq!(Ticks::parse_iso("0001-01-01"), Some(Ticks(0)));
+    }
+
+    #[test]
+    fn rfc1123() {
+        let date = Ticks::parse_iso("2026-01-01T00:00:00Z").unwrap();
+        assert_eq!(date.rfc1123(), "Thu, 01 Jan 2026 00:00:00 GMT");
+        assert_eq!(Ticks::parse_rfc1123("Thu, 01 Jan 2026 00:00:00 GMT"), Some(date));
+        assert_eq!(Ticks::parse_rfc1123("Thu, 01 Jan 2026 00:00:00 CET"), None);
+        assert_eq!(Ticks::parse_rfc1123("2026-01-01T00:00:00Z"), None);
+    }
+
+    proptest! {
+        #[test]
+        fn round_trips(ticks in 0..=Ticks::MAX.0) {
+            let ticks = Ticks(ticks);
+            prop_assert_eq!(Ticks::parse_iso(&ticks.to_string()), Some(ticks));
+            prop_assert_eq!(Ticks::parse_iso(&ticks.seven_digits()), Some(ticks));
+            let seconds = Ticks(ticks.0 / PER_SECOND * PER_SECOND);
+            prop_assert_eq!(Ticks::parse_rfc1123(&ticks.rfc1123()), Some(seconds));
+        }
+    }
+}

@@ -1,0 +1,107 @@
+//! Whose service a URL addresses: the account, in the host or in the path, and the secondary endpoint.
+//!
+//! ```text
+//! path style   http://127.0.0.1:10002/account[-secondary]/...
+//! host style   http://account[-secondary].table.example:10002/...
+//! ```
+//!
+//! A host name is taken for host style if its first label is the name of an account we have; that way any name the
+//! machine may have in a network works with path style.
+
+use crate::query_string::decode;
+
+const SECONDARY: &str = "-secondary";
+
+/// Where a request was sent.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Address {
+    /// The account, whether or not we know it.
+    pub(crate) account: String,
+    /// Whether it was sent to the secondary endpoint.
+    pub(crate) secondary: bool,
+    /// The URL of the service as the client knows it, without a slash at the end.
+    pub(crate) base: String,
+    /// What follows it, percent-decoded.
+    pub(crate) path: String,
+}
+
+impl Address {
+    /// Reads scheme, host (with port) and path as they were sent. `None` if the path has a broken escape.
+    pub(crate) fn parse(scheme: &str, host: &str, path: &str, is_account: impl Fn(&str) -> bool) -> Option<Address> {
+        if let Some((label, _)) = host.split_once('.') {
+            let (account, secondary) = primary(label);
+            if is_account(account) {
+                let base = format!("{scheme}://{host}");
+                return Some(Address { account: account.into(), secondary, base, path: decode(path, false)? });
+            }
+        }
+        let rest = path.strip_prefix('/').unwrap_or(path);
+        let (segment, rest) = rest.split_at(rest.find('/').unwrap_or(rest.len()));
+        let segment = decode(segment, false)?;
+        let (account, secondary) = primary(&segment);
+        let base = format!("{scheme}://{host}/{segment}");
+        Some(Address { account: account.into(), secondary, base, path: decode(rest, false)? })
+    }
+
+    /// The path of a part of a batch: absolute, from the root, or relative; with the account or without. `None` if it has
+    /// a broken escape.
+    pub(crate) fn part_path(&self, target: &str) -> Option<String> {
+        let path = match target.split_once("://") {
+            Some((_, rest)) => rest.split_once('/').map_or("", |(_, path)| path),
+            None => target.strip_prefix('/').unwrap_or(target),
+        };
+        let path = decode(path, false)?;
+        let inner = path.split_once('/').filter(|(first, _)| primary(first).0 == self.account).map(|(_, inner)| inner);
+        Some(inner.map_or_else(|| path.clone(), str::to_owned))
+    }
+}
+
+fn primary(name: &str) -> (&str, bool) {
+    match name.strip_suffix(SECONDARY) {
+        Some(account) => (account, true),
+        None => (name, false),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parse(host: &str, path: &str) -> (String, bool, String, String) {
+        let address = Address::parse("http", host, path, |name| name == "acct").unwrap();
+        (address.account, address.secondary, address.base, address.path)
+    }
+
+    #[test]
+    fn styles() {
+        let expect =
+            |account: &str, secondary, base: &str, path: &str| (account.into(), secondary, base.into(), path.into());
+        for (host, path, wanted) in [
+            ("127.0.0.1:10002", "/acct/Tables", expect("acct", false, "http://127.0.0.1:10002/acct", "/Tables")),
+            ("127.0.0.1:10002", "/acct", expect("acct", false, "http://127.0.0.1:10002/acct", "")),
+            ("localhost", "/acct-secondary/T()", expect("acct", true, "http://localhost/acct-secondary", "/T()")),
+            ("tables.internal", "/acct/T%28%29", expect("acct", false, "http://tables.internal/acct", "/T()")),
+            ("acct.table.localhost:1", "/Tables", expect("acct", false, "http://acct.table.localhost:1", "/Tables")),
+            ("acct-secondary.table.core.net", "/", expect("acct", true, "http://acct-secondary.table.core.net", "/")),
+            ("127.0.0.1", "/", expect("", false, "http://127.0.0.1/", "")),
+        ] {
+            assert_eq!(parse(host, path), wanted, "{host} {path}");
+        }
+    }
+
+    #[test]
+    fn parts() {
+        let address = Address::parse("http", "127.0.0.1:1", "/acct/$batch", |_| true).unwrap();
+        for target in [
+            "http://127.0.0.1:1/acct/T(a)",
+            "https://acct.table.core.net/T(a)",
+            "/acct/T(a)",
+            "/T(a)",
+            "T(a)",
+            "T%28a)",
+        ] {
+            assert_eq!(address.part_path(target).as_deref(), Some("T(a)"), "{target}");
+        }
+        assert_eq!(address.part_path("/acct").as_deref(), Some("acct"));
+    }
+}

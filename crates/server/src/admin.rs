@@ -1,0 +1,24 @@
+//! The admin port: is it alive, is it ready, what are its figures. Without credentials, so on loopback by default.
+
+use crate::State;
+use bytes::Bytes;
+use http::{Method, Request, Response, StatusCode, header};
+use http_body_util::Full;
+use hyper::body::Incoming;
+
+pub(crate) fn respond(state: &State, request: &Request<Incoming>) -> Response<Full<Bytes>> {
+    let (status, content_type, body) = match (request.method(), request.uri().path()) {
+        (&Method::GET, "/livez") => (StatusCode::OK, "text/plain", "alive\n".to_owned()),
+        (&Method::GET, "/readyz") => (StatusCode::OK, "text/plain", "ready\n".to_owned()),
+        (&Method::GET, "/metrics") => {
+            let content_type = "application/openmetrics-text; version=1.0.0; charset=utf-8";
+            (StatusCode::OK, content_type, state.metrics.encode())
+        }
+        (&Method::GET, _) => (StatusCode::NOT_FOUND, "text/plain", "try /livez, /readyz or /metrics\n".to_owned()),
+        _ => (StatusCode::METHOD_NOT_ALLOWED, "text/plain", "only GET\n".to_owned()),
+    };
+    let mut response = Response::new(Full::new(Bytes::from(body)));
+    *response.status_mut() = status;
+    response.headers_mut().insert(header::CONTENT_TYPE, header::HeaderValue::from_static(content_type));
+    response
+}

@@ -1,0 +1,133 @@
+//! The gate: who is asking, and may they do this. Nothing reaches a handler but through here.
+
+use crate::accounts::Accounts;
+use crate::operation::Operation;
+use crate::request::Request;
+use http::{HeaderMap, header};
+use partita_auth::{
+    Authorization, Caller, Credential, Grant, KeyRange, TableRequest, authentication_failed, check_date,
+    verify_shared_key,
+};
+use partita_model::{ServiceError, TableName};
+use partita_table::TableService;
+use std::time::Duration;
+
+/// From this version on a request without credentials is told how to get some.
+const CHALLENGE_SINCE: &str = "2020-12-06";
+
+/// What a request may do, once it is known who sent it.
+#[derive(Clone, Debug)]
+pub(crate) enum Access {
+    /// The account key: everything.
+    Key,
+    /// A shared access signature: what it says.
+    Signature(Box<Grant>),
+}
+
+impl Access {
+    /// Whether a part of a batch may be done. The plain request it came in has passed the gate.
+    pub(crate) fn check_part(&self, operation: &Operation) -> Result<(), ServiceError> {
+        let Access::Signature(grant) = self else { return Ok(()) };
+        let need = operation.need().ok_or(ServiceError::BatchNotForSignatures)?;
+        grant.check_table(operation.table().unwrap_or_default()).map_err(|_| ServiceError::BatchNotForSignatures)?;
+        grant.allows(&need).map_err(|error| match error {
+            ServiceError::PermissionMismatch => ServiceError::BatchPermissionMismatch,
+            _ => ServiceError::BatchNotForSignatures,
+        })
+    }
+
+    /// The rows it reaches; `None` for all.
+    pub(crate) fn key_range(&self) -> Option<&KeyRange> {
+        match self {
+            Access::Key => None,
+            Access::Signature(grant) => grant.key_range(),
+        }
+    }
+
+    /// Whether it reaches an entity.
+    pub(crate) fn check_keys(&self, partition_key: &str, row_key: &str) -> Result<(), ServiceError> {
+        match self.key_range() {
+            Some(range) if !range.contains(partition_key, row_key) => Err(ServiceError::KeyRangeViolated),
+            _ => Ok(()),
+        }
+    }
+}
+
+/// What the gate looks at besides the request.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Gate<'a> {
+    pub(crate) accounts: &'a Accounts,
+    pub(crate) service: &'a TableService,
+    pub(crate) clock_skew: Duration,
+    pub(crate) caller: Caller,
+}
+
+impl Gate<'_> {
+    pub(crate) fn check(&self, request: &Request, operation: &Operation) -> Result<Access, ServiceError> {
+        let account = request.address.account.as_str();
+        let keys = self.accounts.keys(account).ok_or(ServiceError::AccountNotFound)?;
+        let header = match request.headers.get(header::AUTHORIZATION) {
+            Some(value) => Some(value.to_str().map_err(|_| ServiceError::AuthorizationMalformed)?),
+            None => None,
+        };
+        match Credential::from_request(header, request.query.pairs())? {
+            Credential::None if request.version() >= CHALLENGE_SINCE => Err(ServiceError::NoAuthenticationInformation),
+            Credential::None => Err(authentication_failed("The request carries no credentials.")),
+            Credential::Header(Authorization::Bearer { .. }) if request.version() >= CHALLENGE_SINCE => {
+                Err(ServiceError::BearerRefused)
+            }
+            Credential::Header(Authorization::Bearer { .. }) => {
+                Err(authentication_failed("Bearer tokens are not supported."))
+            }
+            Credential::Header(Authorization::SharedKey { scheme, account: claimed, signature }) => {
+                if claimed != account {
+                    return Err(authentication_failed("The account of the signature is not the account of the URL."));
+                }
+                let date = text(&request.headers, "x-ms-date").or_else(|| text(&request.headers, "date"));
+                check_date(date.unwrap_or_default(), self.caller.now, self.clock_skew)?;
+                let signed = TableRequest {
+                    account,
+                    method: &request.method,
+                    path: &request.path,
+                    comp: request.query.get("comp"),
+                    content_md5: text(&request.headers, "content-md5").unwrap_or_default(),
+                    content_type: text(&request.headers, "content-type").unwrap_or_default(),
+                    date: date.unwrap_or_default(),
+                };
+                if !verify_shared_key(&keys, scheme, &signed, &signature) {
+                    let expected = partita_auth::string_to_sign(scheme, &signed).replace('\n', "\\n");
+                    return Err(authentication_failed(format_args!("The server signed the string '{expected}'.")));
+                }
+                Ok(Access::Key)
+            }
+            Credential::Sas(sas) => {
+                if !sas.verify(account, &keys) {
+                    return Err(authentication_failed("Signature did not match."));
+                }
+                let table = sas.policy_id().and(sas.table_name());
+                let table = table.and_then(|name| TableName::parse(name).ok());
+                let table = table.and_then(|name| self.service.table(account, &name).ok());
+                let policy = match (sas.policy_id(), &table) {
+                    (Some(id), Some(table)) => table.access_policies.iter().find(|policy| policy.id == id),
+                    _ => None,
+                };
+                let grant = sas.grant(policy)?;
+                match operation.need() {
+                    None => grant.check_caller(&self.caller)?,
+                    Some(need) => {
+                        if let Some(table) = operation.table() {
+                            grant.check_table(table)?;
+                        }
+                        grant.check(&self.caller, &need)?;
+                    }
+                }
+                Ok(Access::Signature(Box::new(grant)))
+            }
+        }
+    }
+}
+
+/// The value of a header; one that is no text is there, but nothing it could be compared with is equal to it.
+fn text<'h>(headers: &'h HeaderMap, name: &str) -> Option<&'h str> {
+    headers.get(name).map(|value| value.to_str().unwrap_or("\u{FFFD}"))
+}

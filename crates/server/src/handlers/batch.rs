@@ -1,0 +1,89 @@
+//! `$batch`: entity group transactions, and the form with a single query.
+
+use super::changes::{self, Draft, Refused};
+use super::{Context, entities};
+use crate::negotiate;
+use crate::operation::Operation;
+use crate::reply::{Failure, Form, Prefer, Reply};
+use crate::request::Message;
+use http::header;
+use partita_model::{Layer, ServiceError};
+use partita_wire::batch::{Batch, Part, PartReply, parse, response_content_type, write};
+use partita_wire::entity_json::Metadata;
+
+pub(crate) async fn run(ctx: &Context<'_>, message: &Message) -> Result<Reply, ServiceError> {
+    let content_type = message.header(header::CONTENT_TYPE).unwrap_or_default();
+    let (parts, is_query) = match parse(content_type, &message.body)? {
+        Batch::ChangeSet(parts) => (change_set(ctx, &parts).await, false),
+        Batch::Query(part) => (vec![query(ctx, &part).await], true),
+    };
+    let batch_boundary = format!("batchresponse_{}", ctx.ids.next());
+    let changeset_boundary = format!("changesetresponse_{}", ctx.ids.next());
+    let body = write(&parts, is_query, &batch_boundary, &changeset_boundary);
+    Ok(Reply::json(202).body(response_content_type(&batch_boundary), body))
+}
+
+async fn change_set(ctx: &Context<'_>, parts: &[Part<'_>]) -> Vec<PartReply> {
+    if parts.is_empty() {
+        return Vec::new();
+    }
+    let fail = |refused: Refused, prefer: Option<Prefer>| {
+        // The store does not know of change sets: its errors carry an index only where there is a choice.
+        let index = (parts.len() > 1 || refused.error.layer() != Layer::Store).then_some(refused.index);
+        vec![error_part(ctx, &parts[refused.index], &refused.error, index, prefer)]
+    };
+    let drafts = parts.iter().enumerate().map(|(index, part)| {
+        let message = Message::from_part(part, ctx.address);
+        let draft = message.and_then(|message| {
+            ctx.access.check_part(&message.operation)?;
+            changes::draft(ctx, &message)
+        });
+        draft.map_err(|error| Refused { index, error })
+    });
+    let drafts = match drafts.collect::<Result<Vec<Draft>, _>>() {
+        Ok(drafts) => drafts,
+        Err(refused) => return fail(refused, None),
+    };
+    let prefers: Vec<_> = drafts.iter().map(|draft| draft.prefer).collect();
+    let versions: Vec<_> = drafts.iter().map(Draft::data_service_version).collect();
+    match changes::apply(ctx, drafts).await {
+        Err(refused) => {
+            let prefer = prefers[refused.index];
+            fail(refused, prefer)
+        }
+        Ok(replies) => {
+            let replies = replies.into_iter().zip(versions).zip(parts);
+            replies.map(|((reply, version), part)| reply.into_part(version, part.content_id.as_deref())).collect()
+        }
+    }
+}
+
+async fn query(ctx: &Context<'_>, part: &Part<'_>) -> PartReply {
+    let answer = async {
+        let message = Message::from_part(part, ctx.address)?;
+        ctx.access.check_part(&message.operation)?;
+        match &message.operation {
+            Operation::GetEntity { table, keys } => entities::get(ctx, &message, table, keys).await,
+            Operation::QueryEntities { table } => entities::query(ctx, &message, table).await,
+            _ => Err(ServiceError::NotImplemented),
+        }
+    };
+    match answer.await {
+        Ok(reply) => reply.into_part("3.0;", part.content_id.as_deref()),
+        Err(error) => error_part(ctx, part, &error, Some(0), None),
+    }
+}
+
+fn error_part(
+    ctx: &Context<'_>,
+    part: &Part<'_>,
+    error: &ServiceError,
+    index: Option<usize>,
+    prefer: Option<Prefer>,
+) -> PartReply {
+    let metadata = Message::from_part(part, ctx.address)
+        .and_then(|message| negotiate::metadata(message.query.get("$format"), &message.headers))
+        .unwrap_or(Metadata::Minimal);
+    let failure = Failure { error, index, prefer, request_id: ctx.request_id, time: ctx.now };
+    failure.render(Form::Json(metadata)).into_part("3.0;", part.content_id.as_deref())
+}

@@ -1,0 +1,247 @@
+//! Insert, update, merge, upsert and delete entities: alone or many in an entity group transaction.
+//!
+//! A plain write is a transaction of one. Each change is drafted by itself (table, keys in the URL, body, condition), then
+//! all drafts are looked at together, then each gets its keys checked, then they are applied as one.
+
+use super::Context;
+use super::entities::valid_keys;
+use crate::negotiate;
+use crate::operation::{ChangeVerb, Operation};
+use crate::reply::{Prefer, Reply};
+use crate::request::Message;
+use crate::resource::Keys;
+use http::header;
+use partita_model::limits::BATCH_OPERATIONS_MAX;
+use partita_model::{ETag, EntityView, IfMatch, KeyError, PartitionKey, Property, Record, RowKey, ServiceError};
+use partita_table::{Applied, Change, ChangeKind, Table};
+use partita_wire::entity_json::{self, EntityBody, KeyField, Metadata, write_entity};
+use partita_wire::url;
+use std::collections::HashSet;
+use std::sync::Arc;
+
+/// A change before its keys are known to be valid.
+#[derive(Debug)]
+pub(crate) struct Draft {
+    table: Arc<Table>,
+    verb: ChangeVerb,
+    keys: DraftKeys,
+    properties: Vec<Property>,
+    if_match: Option<IfMatch>,
+    pub(crate) prefer: Option<Prefer>,
+    metadata: Metadata,
+}
+
+#[derive(Debug)]
+enum DraftKeys {
+    Url { partition_key: String, row_key: String },
+    Body { partition_key: Option<KeyField>, row_key: Option<KeyField> },
+}
+
+/// Why a transaction failed.
+#[derive(Debug)]
+pub(crate) struct Refused {
+    pub(crate) index: usize,
+    pub(crate) error: ServiceError,
+}
+
+/// Reads one change: everything that can be said of it without looking at others.
+pub(crate) fn draft(ctx: &Context<'_>, message: &Message) -> Result<Draft, ServiceError> {
+    let Operation::Change { table, keys, verb } = &message.operation else {
+        return Err(ServiceError::NotImplemented);
+    };
+    let verb = *verb;
+    let has_body = verb != ChangeVerb::Delete;
+    if has_body {
+        negotiate::check_json_body(&message.headers)?;
+    }
+    let metadata = match verb {
+        ChangeVerb::Insert => negotiate::metadata(message.query.get("$format"), &message.headers)?,
+        _ => Metadata::Minimal,
+    };
+    let table = ctx.table(table)?;
+    let url = match (verb, keys) {
+        (ChangeVerb::Insert, Keys::None) => None,
+        _ => Some(url_keys(ctx, &table, keys)?),
+    };
+    let body = match has_body {
+        true => entity_json::decode(&message.body)?,
+        false => EntityBody { partition_key: None, row_key: None, properties: Vec::new() },
+    };
+    let if_match = match (verb, message.header(header::IF_MATCH)) {
+        (ChangeVerb::Insert, _) => None,
+        (ChangeVerb::Delete, None) => return Err(ServiceError::IfMatchMissing),
+        (_, None) => None,
+        (_, Some(text)) => {
+            Some(IfMatch::parse(text).ok_or_else(|| ServiceError::ETagMalformed { value: text.to_owned() })?)
+        }
+    };
+    if verb != ChangeVerb::Insert && message.headers.contains_key(header::IF_NONE_MATCH) {
+        return Err(ServiceError::RequestInputInvalid);
+    }
+    let keys = match url {
+        Some((partition_key, row_key)) => {
+            DraftKeys::Url { partition_key: partition_key.into(), row_key: row_key.into() }
+        }
+        None => DraftKeys::Body { partition_key: body.partition_key, row_key: body.row_key },
+    };
+    let prefer = match verb {
+        ChangeVerb::Insert => Prefer::from_headers(&message.headers),
+        _ => None,
+    };
+    Ok(Draft { table, verb, keys, properties: body.properties, if_match, prefer, metadata })
+}
+
+/// The keys of a URL that must have both.
+pub(crate) fn url_keys<'k>(
+    ctx: &Context<'_>,
+    table: &Table,
+    keys: &'k Keys,
+) -> Result<(&'k str, &'k str), ServiceError> {
+    match keys {
+        Keys::Pair { partition_key, row_key } => Ok((partition_key, row_key)),
+        Keys::Malformed => Err(ServiceError::QuerySyntax),
+        Keys::None | Keys::WrongNumber => {
+            let (account, table) = (ctx.address.account.clone(), table.name.to_string());
+            Err(ServiceError::KeyCount { account, table })
+        }
+    }
+}
+
+/// Applies all drafts or none, and says for each what came of it.
+pub(crate) async fn apply(ctx: &Context<'_>, drafts: Vec<Draft>) -> Result<Vec<Reply>, Refused> {
+    check_together(&drafts)?;
+    let changes =
+        drafts.iter().enumerate().map(|(index, draft)| draft.change(ctx).map_err(|error| Refused { index, error }));
+    let changes = changes.collect::<Result<Vec<_>, _>>()?;
+    let applied = ctx.service.apply(&drafts[0].table, &changes, ctx.deadline).await;
+    let applied = applied.map_err(|failed| Refused { index: failed.index, error: failed.error })?;
+    let replies = drafts.iter().zip(&changes).enumerate();
+    Ok(replies.map(|(index, (draft, change))| draft.reply(ctx, change, &applied, index)).collect())
+}
+
+/// What a transaction must be as a whole: one table, one partition, each row once, not too many.
+fn check_together(drafts: &[Draft]) -> Result<(), Refused> {
+    if drafts.len() > BATCH_OPERATIONS_MAX {
+        return Err(Refused { index: BATCH_OPERATIONS_MAX - 1, error: ServiceError::TooManyOperations });
+    }
+    let partition = drafts[0].keys.partition_key();
+    let mut rows = HashSet::new();
+    for (index, draft) in drafts.iter().enumerate() {
+        let error = if draft.table.space != drafts[0].table.space {
+            ServiceError::DifferentTables
+        } else if draft.keys.partition_key() != partition {
+            ServiceError::DifferentPartitions
+        } else if draft.keys.row_key().is_some_and(|row_key| !rows.insert(row_key)) {
+            ServiceError::DuplicateRowInBatch
+        } else {
+            continue;
+        };
+        return Err(Refused { index, error });
+    }
+    Ok(())
+}
+
+impl DraftKeys {
+    fn partition_key(&self) -> Option<&str> {
+        match self {
+            DraftKeys::Url { partition_key, .. } => Some(partition_key),
+            DraftKeys::Body { partition_key: Some(KeyField::Text(text)), .. } => Some(text),
+            DraftKeys::Body { .. } => None,
+        }
+    }
+
+    fn row_key(&self) -> Option<&str> {
+        match self {
+            DraftKeys::Url { row_key, .. } => Some(row_key),
+            DraftKeys::Body { row_key: Some(KeyField::Text(text)), .. } => Some(text),
+            DraftKeys::Body { .. } => None,
+        }
+    }
+}
+
+impl Draft {
+    /// The data service version the service names in a part that answers this change.
+    pub(crate) fn data_service_version(&self) -> &'static str {
+        if self.verb == ChangeVerb::Insert { "3.0;" } else { "1.0;" }
+    }
+
+    /// Checks the keys, and that the caller may reach them.
+    fn change(&self, ctx: &Context<'_>) -> Result<Change, ServiceError> {
+        let (partition_key, row_key) = match &self.keys {
+            DraftKeys::Url { partition_key, row_key } => match self.verb {
+                ChangeVerb::InsertOrReplace | ChangeVerb::InsertOrMerge => {
+                    let too_long = |key: &str, error| match error {
+                        KeyError::Slash => ServiceError::QuerySyntax,
+                        KeyError::Forbidden => ServiceError::UrlKeyOutOfRange,
+                        KeyError::TooLong => ServiceError::KeyValueTooLarge { key: key.to_owned() },
+                    };
+                    (
+                        PartitionKey::parse(partition_key).map_err(|error| too_long("PartitionKey", error))?,
+                        RowKey::parse(row_key).map_err(|error| too_long("RowKey", error))?,
+                    )
+                }
+                _ => valid_keys(partition_key, row_key)?,
+            },
+            DraftKeys::Body { partition_key, row_key } => {
+                let (partition_key, row_key) = (body_key(partition_key)?, body_key(row_key)?);
+                let refuse = |key: &str, value: &str, error| match error {
+                    KeyError::TooLong => ServiceError::KeyValueTooLarge { key: key.to_owned() },
+                    KeyError::Slash | KeyError::Forbidden => {
+                        ServiceError::KeyOutOfRange { key: key.to_owned(), value: value.to_owned() }
+                    }
+                };
+                (
+                    PartitionKey::parse(partition_key).map_err(|error| refuse("PartitionKey", partition_key, error))?,
+                    RowKey::parse(row_key).map_err(|error| refuse("RowKey", row_key, error))?,
+                )
+            }
+        };
+        ctx.access.check_keys(partition_key.as_str(), row_key.as_str())?;
+        let properties = self.properties.clone();
+        let kind = match (self.verb, self.if_match) {
+            (ChangeVerb::Insert, _) => ChangeKind::Insert(properties),
+            (ChangeVerb::Replace | ChangeVerb::InsertOrReplace, if_match) => ChangeKind::Replace(properties, if_match),
+            (ChangeVerb::Merge | ChangeVerb::InsertOrMerge, if_match) => ChangeKind::Merge(properties, if_match),
+            (ChangeVerb::Delete, if_match) => ChangeKind::Delete(if_match.expect("a delete without one is refused")),
+        };
+        Ok(Change { partition_key, row_key, kind })
+    }
+
+    fn reply(&self, ctx: &Context<'_>, change: &Change, applied: &Applied, index: usize) -> Reply {
+        let no_content = self.verb != ChangeVerb::Insert || self.prefer == Some(Prefer::NoContent);
+        let mut reply = Reply::json(if no_content { 204 } else { 201 });
+        if let Some(prefer) = self.prefer {
+            reply = reply.with("Preference-Applied", prefer.name());
+        }
+        if self.verb == ChangeVerb::Delete {
+            return reply;
+        }
+        let etag = ETag(applied.timestamp);
+        if self.verb != ChangeVerb::Insert {
+            return reply.with("ETag", etag.to_string());
+        }
+        let (table, partition_key, row_key) =
+            (self.table.name.as_str(), change.partition_key.as_str(), change.row_key.as_str());
+        let location = url::entity_url(&ctx.address.base, table, partition_key, row_key);
+        reply = reply.with("Location", location.clone());
+        if no_content {
+            return reply.with("DataServiceId", location).with("ETag", etag.to_string());
+        }
+        let record = applied.records[index].as_deref().unwrap_or_default();
+        let record = Record::open(record).expect("it was encoded for this very insert");
+        let view = EntityView { partition_key, row_key, timestamp: applied.timestamp, record };
+        let (base, account) = (ctx.address.base.as_str(), ctx.address.account.as_str());
+        let json = entity_json::Context { base, account, table, metadata: self.metadata, select: None };
+        let mut body = Vec::new();
+        write_entity(&mut body, &json, &view).expect("it was encoded for this very insert");
+        reply.with("ETag", etag.to_string()).body(self.metadata.content_type(), body)
+    }
+}
+
+fn body_key(key: &Option<KeyField>) -> Result<&str, ServiceError> {
+    match key {
+        None => Err(ServiceError::PropertiesNeedValue),
+        Some(KeyField::NotString) => Err(ServiceError::KeyNotString),
+        Some(KeyField::Text(text)) => Ok(text),
+    }
+}

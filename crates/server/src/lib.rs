@@ -1,0 +1,149 @@
+//! The server: HTTP in front, the Table service behind. Only this crate listens, routes and answers.
+//!
+//! ```text
+//! listen --> exchange --> operation --> authorize --> handlers --> partita_table
+//! ```
+
+mod accounts;
+mod address;
+mod admin;
+mod authorize;
+pub mod config;
+mod exchange;
+mod handlers;
+mod listen;
+mod metrics;
+mod negotiate;
+mod operation;
+mod query_string;
+mod reply;
+mod request;
+mod request_id;
+mod resource;
+
+use accounts::Accounts;
+use config::{Config, DurabilityName};
+use exchange::Peer;
+use listen::Listener;
+use metrics::Metrics;
+use partita_store::{Memory, Store};
+use partita_store_rocksdb::{Durability, Options, RocksStore};
+use partita_table::TableService;
+use request_id::Ids;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use tokio::net::TcpListener;
+use tokio::sync::{mpsc, watch};
+use tokio::task::JoinHandle;
+use tracing::warn;
+
+/// What all requests share.
+#[derive(Debug)]
+pub(crate) struct State {
+    config: Arc<Config>,
+    accounts: Arc<Accounts>,
+    service: Arc<TableService>,
+    metrics: Metrics,
+    ids: Ids,
+}
+
+/// A server that listens.
+#[derive(Debug)]
+pub struct Server {
+    /// Where the Table service listens.
+    pub table: SocketAddr,
+    /// Where the admin port listens, if it does.
+    pub admin: Option<SocketAddr>,
+    stop: watch::Sender<bool>,
+    reload: mpsc::Sender<()>,
+    tasks: Vec<JoinHandle<()>>,
+    follower: JoinHandle<()>,
+}
+
+impl Server {
+    /// Opens the store and listens. An error is a sentence for the user.
+    pub async fn start(config: Config) -> Result<Server, String> {
+        let accounts = Arc::new(Accounts::new(&config.accounts)?);
+        let tls = config.tls.as_ref().map(|(cert, key)| listen::tls(cert, key)).transpose()?;
+        let https = tls.is_some();
+        let (socket, table) = bind(config.table, "the Table service").await?;
+        let (admin_address, admin_required) = config.admin;
+        let admin = match bind(admin_address, "the admin port").await {
+            Ok(admin) => Some(admin),
+            Err(why) if admin_required => return Err(why),
+            Err(why) => {
+                warn!("{why} Going on without an admin port.");
+                None
+            }
+        };
+        let service = Arc::new(open(&config).await?);
+        let config = Arc::new(config);
+        let metrics = Metrics::new(service.clone());
+        let state =
+            Arc::new(State { config: config.clone(), accounts: accounts.clone(), service, metrics, ids: Ids::new() });
+
+        let (stop, stopped) = watch::channel(false);
+        let (reload, asks) = mpsc::channel(1);
+        let follower = tokio::spawn(accounts::follow_file(accounts, config.clone(), asks));
+        let listener = |socket, tls| Listener {
+            socket,
+            tls,
+            max_connections: config.max_connections,
+            keep_alive: config.keep_alive,
+            connections: state.metrics.connections.clone(),
+        };
+        let mut tasks = Vec::new();
+        let table_state = state.clone();
+        tasks.push(tokio::spawn(listen::serve(listener(socket, tls), stopped.clone(), move |request, address| {
+            let state = table_state.clone();
+            async move { exchange::respond(&state, request, Peer { address, https }).await }
+        })));
+        let admin = admin.map(|(socket, address)| {
+            let admin_state = state.clone();
+            tasks.push(tokio::spawn(listen::serve(listener(socket, None), stopped.clone(), move |request, _| {
+                let state = admin_state.clone();
+                async move { admin::respond(&state, &request) }
+            })));
+            address
+        });
+        Ok(Server { table, admin, stop, reload, tasks, follower })
+    }
+
+    /// Reads the accounts again.
+    pub async fn reload(&self) {
+        let _ = self.reload.send(()).await;
+    }
+
+    /// Stops listening, lets requests under way finish, and closes the store.
+    pub async fn stop(self) {
+        let _ = self.stop.send(true);
+        for task in self.tasks {
+            let _ = task.await;
+        }
+        self.follower.abort();
+        let _ = self.follower.await;
+    }
+}
+
+async fn bind(address: SocketAddr, what: &str) -> Result<(TcpListener, SocketAddr), String> {
+    let failed = |error: std::io::Error| format!("Cannot listen on {address} for {what}: {error}.");
+    let socket = TcpListener::bind(address).await.map_err(failed)?;
+    let address = socket.local_addr().map_err(failed)?;
+    Ok((socket, address))
+}
+
+async fn open(config: &Config) -> Result<TableService, String> {
+    let store: Arc<dyn Store> = match &config.location {
+        None => Arc::new(Memory::new()),
+        Some(location) => {
+            let durability = match config.durability {
+                DurabilityName::Sync => Durability::Sync,
+                DurabilityName::Interval => Durability::Interval(config.sync_interval),
+                DurabilityName::None => Durability::None,
+            };
+            let options = Options { durability, cache_bytes: config.cache_bytes, ..Options::default() };
+            Arc::new(RocksStore::open(location, options).map_err(|error| error.to_string())?)
+        }
+    };
+    TableService::open(store).await.map_err(|error| format!("The data cannot be read: {error}."))
+}

@@ -1,0 +1,132 @@
+//! Listening: sockets, TLS, HTTP/1.1 and HTTP/2, bounds on connections, and draining at the end.
+
+use bytes::Bytes;
+use http::{Request, Response};
+use http_body_util::Full;
+use hyper::body::Incoming;
+use hyper::service::service_fn;
+use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
+use hyper_util::server::conn::auto::Builder;
+use hyper_util::server::graceful::{GracefulShutdown, Watcher};
+use partita_model::limits::{HEADER_BYTES_MAX, HEADERS_MAX};
+use prometheus_client::metrics::gauge::Gauge;
+use std::convert::Infallible;
+use std::net::IpAddr;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::net::TcpListener;
+use tokio::sync::{Semaphore, watch};
+use tokio_rustls::TlsAcceptor;
+use tokio_rustls::rustls::ServerConfig;
+use tokio_rustls::rustls::pki_types::pem::PemObject;
+use tokio_rustls::rustls::pki_types::{CertificateDer, PrivateKeyDer};
+use tracing::{debug, warn};
+
+/// How long a connection may take to say its first word, or to agree on TLS.
+const HANDSHAKE_TIME_MAX: Duration = Duration::from_secs(10);
+/// How long requests under way may take once the server is to stop.
+const DRAIN_TIME_MAX: Duration = Duration::from_secs(20);
+
+/// A socket and what is known of its clients.
+pub(crate) struct Listener {
+    pub(crate) socket: TcpListener,
+    pub(crate) tls: Option<TlsAcceptor>,
+    pub(crate) max_connections: usize,
+    pub(crate) keep_alive: Duration,
+    pub(crate) connections: Gauge,
+}
+
+/// Serves until `stop` changes, then lets requests under way finish.
+pub(crate) async fn serve<H, F>(listener: Listener, mut stop: watch::Receiver<bool>, handler: H)
+where
+    H: Fn(Request<Incoming>, IpAddr) -> F + Clone + Send + Sync + 'static,
+    F: Future<Output = Response<Full<Bytes>>> + Send + 'static,
+{
+    let Listener { socket, tls, max_connections, keep_alive, connections } = listener;
+    let slots = Arc::new(Semaphore::new(max_connections));
+    let graceful = GracefulShutdown::new();
+    let mut builder = Builder::new(TokioExecutor::new());
+    builder
+        .http1()
+        .timer(TokioTimer::new())
+        .header_read_timeout(keep_alive)
+        .max_headers(HEADERS_MAX)
+        .max_buf_size(HEADER_BYTES_MAX);
+    builder
+        .http2()
+        .timer(TokioTimer::new())
+        .keep_alive_interval(keep_alive)
+        .max_header_list_size(HEADER_BYTES_MAX as u32)
+        .max_concurrent_streams(250);
+    let builder = Arc::new(builder);
+    loop {
+        let slot = slots.clone().acquire_owned();
+        let accepted = tokio::select! {
+            _ = stop.changed() => break,
+            accepted = async { (slot.await, socket.accept().await) } => accepted,
+        };
+        let (Ok(slot), accepted) = accepted else { break };
+        let (stream, peer) = match accepted {
+            Ok(accepted) => accepted,
+            Err(error) => {
+                // Out of descriptors, most likely: taking a breath lets some connections end.
+                warn!(%error, "cannot accept a connection");
+                tokio::time::sleep(Duration::from_millis(50)).await;
+                continue;
+            }
+        };
+        let _ = stream.set_nodelay(true);
+        let (builder, handler, tls, watcher) = (builder.clone(), handler.clone(), tls.clone(), graceful.watcher());
+        let connections = connections.clone();
+        tokio::spawn(async move {
+            connections.inc();
+            match tls {
+                None => connection(&builder, stream, peer.ip(), handler, watcher).await,
+                Some(tls) => match tokio::time::timeout(HANDSHAKE_TIME_MAX, tls.accept(stream)).await {
+                    Ok(Ok(stream)) => connection(&builder, stream, peer.ip(), handler, watcher).await,
+                    Ok(Err(error)) => debug!(%error, %peer, "TLS failed"),
+                    Err(_) => debug!(%peer, "TLS took too long"),
+                },
+            }
+            connections.dec();
+            drop(slot);
+        });
+    }
+    drop(socket);
+    if tokio::time::timeout(DRAIN_TIME_MAX, graceful.shutdown()).await.is_err() {
+        warn!("some requests were still under way when the server stopped");
+    }
+}
+
+async fn connection<S, H, F>(builder: &Builder<TokioExecutor>, stream: S, peer: IpAddr, handler: H, watcher: Watcher)
+where
+    S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
+    H: Fn(Request<Incoming>, IpAddr) -> F + Clone + Send + Sync + 'static,
+    F: Future<Output = Response<Full<Bytes>>> + Send + 'static,
+{
+    let service = service_fn(move |request| {
+        let answer = handler(request, peer);
+        async move { Ok::<_, Infallible>(answer.await) }
+    });
+    let connection = builder.serve_connection(TokioIo::new(stream), service).into_owned();
+    if let Err(error) = watcher.watch(connection).await {
+        debug!(%error, %peer, "connection ended");
+    }
+}
+
+/// Reads a certificate chain and its key. An error is a sentence for the user.
+pub(crate) fn tls(cert: &Path, key: &Path) -> Result<TlsAcceptor, String> {
+    let unreadable = |path: &Path, why: &dyn std::fmt::Display| format!("Cannot read {}: {why}.", path.display());
+    let chain = CertificateDer::pem_file_iter(cert).map_err(|error| unreadable(cert, &error))?;
+    let chain = chain.collect::<Result<Vec<_>, _>>().map_err(|error| unreadable(cert, &error))?;
+    if chain.is_empty() {
+        return Err(format!("{} holds no certificate in PEM form.", cert.display()));
+    }
+    let private = PrivateKeyDer::from_pem_file(key).map_err(|error| unreadable(key, &error))?;
+    let config = ServerConfig::builder().with_no_client_auth().with_single_cert(chain, private);
+    let mut config = config.map_err(|error| format!("The certificate does not fit its key: {error}."))?;
+    config.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
+    Ok(TlsAcceptor::from(Arc::new(config)))
+}

@@ -1,0 +1,85 @@
+//! Content negotiation: which JSON a client wants, and what it may send.
+
+use http::{HeaderMap, header};
+use partita_model::ServiceError;
+use partita_wire::entity_json::Metadata;
+
+/// What `$format`, or else `Accept`, asks for.
+pub(crate) fn metadata(format: Option<&str>, headers: &HeaderMap) -> Result<Metadata, ServiceError> {
+    let accept = headers.get(header::ACCEPT).and_then(|value| value.to_str().ok());
+    let Some(wanted) = format.or(accept).filter(|wanted| !wanted.trim().is_empty()) else {
+        return Ok(Metadata::Minimal);
+    };
+    let mut refused = ServiceError::MediaTypeNotSupported;
+    for choice in wanted.split(',') {
+        match media_type(choice) {
+            Ok(metadata) => return Ok(metadata),
+            Err(ServiceError::MediaTypeNotSupported) => {}
+            Err(error) => refused = error,
+        }
+    }
+    Err(refused)
+}
+
+fn media_type(text: &str) -> Result<Metadata, ServiceError> {
+    let text: String = text.chars().filter(|c| !c.is_whitespace()).collect::<String>().to_ascii_lowercase();
+    let mut parts = text.split(';');
+    match parts.next().unwrap_or_default() {
+        "application/json" | "json" => {}
+        "*/*" | "application/*" => return Ok(Metadata::Minimal),
+        "application/atom+xml" | "application/xml" | "text/xml" | "atom" => {
+            return Err(ServiceError::AtomFormatNotSupported);
+        }
+        _ => return Err(ServiceError::MediaTypeNotSupported),
+    }
+    match parts.find_map(|parameter| parameter.strip_prefix("odata=")) {
+        None | Some("minimalmetadata") => Ok(Metadata::Minimal),
+        Some("nometadata") => Ok(Metadata::None),
+        Some("fullmetadata") => Ok(Metadata::Full),
+        Some("verbose") => Err(ServiceError::JsonVerboseFormatNotSupported),
+        Some(_) => Err(ServiceError::MediaTypeNotSupported),
+    }
+}
+
+/// Whether the client would rather read JSON than XML, where both are possible.
+pub(crate) fn prefers_json(headers: &HeaderMap) -> bool {
+    headers.get(header::ACCEPT).and_then(|value| value.to_str().ok()).is_some_and(|accept| accept.contains("json"))
+}
+
+/// Whether a body of this content type is read as an entity.
+pub(crate) fn check_json_body(headers: &HeaderMap) -> Result<(), ServiceError> {
+    let Some(sent) = headers.get(header::CONTENT_TYPE) else { return Ok(()) };
+    let sent = sent.to_str().unwrap_or_default().split(';').next().unwrap_or_default().trim().to_ascii_lowercase();
+    match sent.as_str() {
+        "" | "application/json" | "text/json" => Ok(()),
+        "application/atom+xml" => Err(ServiceError::AtomFormatNotSupported),
+        _ => Err(ServiceError::MediaTypeNotSupported),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn levels() {
+        for (format, accept, expect) in [
+            (None, None, Ok(Metadata::Minimal)),
+            (None, Some("*/*"), Ok(Metadata::Minimal)),
+            (None, Some("application/json"), Ok(Metadata::Minimal)),
+            (None, Some("application/json;odata=nometadata"), Ok(Metadata::None)),
+            (None, Some("application/json; odata=fullmetadata"), Ok(Metadata::Full)),
+            (Some("application/json;odata=nometadata"), Some("application/atom+xml"), Ok(Metadata::None)),
+            (None, Some("application/atom+xml,application/json;odata=nometadata"), Ok(Metadata::None)),
+            (None, Some("application/atom+xml,application/xml"), Err("AtomFormatNotSupported")),
+            (None, Some("application/json;odata=verbose"), Err("JsonVerboseFormatNotSupported")),
+            (None, Some("text/html"), Err("MediaTypeNotSupported")),
+        ] {
+            let mut headers = HeaderMap::new();
+            if let Some(accept) = accept {
+                headers.insert(header::ACCEPT, accept.parse().unwrap());
+            }
+            assert_eq!(metadata(format, &headers).map_err(|error| error.code()), expect, "{format:?} {accept:?}");
+        }
+    }
+}

@@ -1,0 +1,118 @@
+//! Replies, before they are an HTTP response or a part of one.
+
+use http::HeaderMap;
+use partita_model::{Layer, ServiceError, Status, Ticks};
+use partita_wire::batch::PartReply;
+use partita_wire::entity_json::Metadata;
+use partita_wire::error_body;
+
+/// What is sent back, without what every response has.
+#[derive(Clone, Debug)]
+pub(crate) struct Reply {
+    pub(crate) status: Status,
+    pub(crate) headers: Vec<(&'static str, String)>,
+    pub(crate) body: Vec<u8>,
+}
+
+impl Reply {
+    /// A reply of an operation on tables or entities.
+    pub(crate) fn json(status: Status) -> Reply {
+        Reply::plain(status).with("X-Content-Type-Options", "nosniff").with("Cache-Control", "no-cache")
+    }
+
+    /// A reply of any other operation.
+    pub(crate) fn plain(status: Status) -> Reply {
+        Reply { status, headers: Vec::new(), body: Vec::new() }
+    }
+
+    pub(crate) fn with(mut self, name: &'static str, value: impl Into<String>) -> Reply {
+        self.headers.push((name, value.into()));
+        self
+    }
+
+    pub(crate) fn body(self, content_type: impl Into<String>, body: Vec<u8>) -> Reply {
+        Reply { body, ..self.with("Content-Type", content_type) }
+    }
+
+    /// The reply as a part of a batch. `data_service_version` is what the service says for this kind of operation.
+    pub(crate) fn into_part(self, data_service_version: &str, content_id: Option<&str>) -> PartReply {
+        let mut headers: Vec<_> = content_id.map(|id| ("Content-ID", id.to_owned())).into_iter().collect();
+        headers.extend(self.headers);
+        headers.push(("DataServiceVersion", data_service_version.to_owned()));
+        PartReply { status: self.status, headers, body: self.body }
+    }
+}
+
+/// What the client wants back from an insert.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Prefer {
+    NoContent,
+    Content,
+}
+
+impl Prefer {
+    pub(crate) fn from_headers(headers: &HeaderMap) -> Option<Prefer> {
+        let value = headers.get("prefer")?.to_str().ok()?;
+        value.split(',').find_map(|preference| match preference.trim() {
+            "return-no-content" => Some(Prefer::NoContent),
+            "return-content" => Some(Prefer::Content),
+            _ => None,
+        })
+    }
+
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Prefer::NoContent => "return-no-content",
+            Prefer::Content => "return-content",
+        }
+    }
+}
+
+/// How an error is written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Form {
+    Json(Metadata),
+    Xml,
+}
+
+/// What an error says besides itself.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Failure<'a> {
+    pub(crate) error: &'a ServiceError,
+    /// The operation of a change set that failed.
+    pub(crate) index: Option<usize>,
+    pub(crate) prefer: Option<Prefer>,
+    pub(crate) request_id: &'a str,
+    pub(crate) time: Ticks,
+}
+
+impl Failure<'_> {
+    /// The one place where an error becomes a reply.
+    pub(crate) fn render(&self, form: Form) -> Reply {
+        let layer = self.error.layer();
+        let mut reply = Reply::plain(self.error.status());
+        match form {
+            Form::Xml => {
+                reply = reply.body("application/xml", error_body::xml(self.error, self.request_id, self.time));
+            }
+            Form::Json(metadata) => {
+                let body = error_body::json(self.error, self.index, self.request_id, self.time);
+                let content_type = if layer == Layer::Front { "application/json" } else { metadata.content_type() };
+                if layer != Layer::Front {
+                    reply = reply.with("X-Content-Type-Options", "nosniff");
+                }
+                if matches!(layer, Layer::Late | Layer::Store) {
+                    reply = reply.with("Cache-Control", "no-cache");
+                    if let Some(prefer) = self.prefer {
+                        reply = reply.with("Preference-Applied", prefer.name());
+                    }
+                }
+                reply = reply.body(content_type, body);
+            }
+        }
+        if self.error.status() == 503 {
+            reply = reply.with("Retry-After", "1");
+        }
+        reply
+    }
+}

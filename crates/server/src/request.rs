@@ -1,0 +1,152 @@
+//! Requests, as far as their head says what they are.
+
+use crate::address::Address;
+use crate::operation::{Asked, Operation};
+use crate::query_string::Query;
+use crate::resource::Resource;
+use bytes::Bytes;
+use http::{HeaderMap, HeaderName, HeaderValue, header};
+use partita_model::limits::{CLIENT_REQUEST_ID_BYTES_MAX, REQUEST_SECONDS_MAX};
+use partita_model::{ServiceError, Ticks};
+use partita_wire::batch::Part;
+use std::time::Duration;
+
+/// The version with which the service began.
+const VERSION_MIN: &str = "2009-04-14";
+/// What a request without a version counts as: newer than any.
+const VERSION_NEWEST: &str = "9999-12-31";
+
+/// The head of a request.
+#[derive(Clone, Debug)]
+pub(crate) struct Request {
+    /// The method on the wire, which is what was signed.
+    pub(crate) method: String,
+    /// The path on the wire.
+    pub(crate) path: String,
+    pub(crate) query: Query,
+    pub(crate) headers: HeaderMap,
+    pub(crate) address: Address,
+}
+
+/// What a plain request and a part of a batch have in common once they are known to be allowed.
+#[derive(Clone, Debug)]
+pub(crate) struct Message {
+    pub(crate) operation: Operation,
+    pub(crate) query: Query,
+    pub(crate) headers: HeaderMap,
+    pub(crate) body: Bytes,
+}
+
+impl Request {
+    /// The operation it asks for.
+    pub(crate) fn operation(&self) -> Result<Operation, ServiceError> {
+        operation(&self.method, &self.headers, &self.query, &self.address.path, self.address.secondary)
+    }
+
+    /// The version the client speaks.
+    pub(crate) fn version(&self) -> &str {
+        self.given_version().unwrap_or(VERSION_NEWEST)
+    }
+
+    /// The version the client says it speaks, in its header or its signature.
+    pub(crate) fn given_version(&self) -> Option<&str> {
+        let header = self.headers.get("x-ms-version").map(|value| value.to_str().unwrap_or_default());
+        header.or_else(|| self.query.get("api-version")).or_else(|| self.query.get("sv"))
+    }
+
+    /// Headers and parameters that concern every operation.
+    pub(crate) fn check(&self) -> Result<(), ServiceError> {
+        let bad_header = |name: &str, value: &str| {
+            let value = value.chars().take(100).collect();
+            Err(ServiceError::InvalidHeaderValue { name: name.into(), value })
+        };
+        if let Some(version) = self.given_version() {
+            let date = version.len() == VERSION_MIN.len() && Ticks::parse_iso(version).is_some();
+            if !date || version < VERSION_MIN {
+                return bad_header("x-ms-version", version);
+            }
+        }
+        if let Some(id) = self.headers.get("x-ms-client-request-id") {
+            if id.len() > CLIENT_REQUEST_ID_BYTES_MAX {
+                return bad_header("x-ms-client-request-id", id.to_str().unwrap_or_default());
+            }
+        }
+        self.timeout().map(|_| ())
+    }
+
+    /// How long the request may take.
+    pub(crate) fn timeout(&self) -> Result<Duration, ServiceError> {
+        let seconds = match self.query.get("timeout") {
+            None => REQUEST_SECONDS_MAX,
+            Some(text) => text
+                .parse()
+                .map_err(|_| ServiceError::InvalidQueryParameterValue { name: "timeout".into(), value: text.into() })?,
+        };
+        Ok(Duration::from_secs(if seconds == 0 { REQUEST_SECONDS_MAX } else { seconds.min(REQUEST_SECONDS_MAX) }))
+    }
+}
+
+impl Message {
+    /// Reads a part of a batch that was sent to `address`.
+    pub(crate) fn from_part(part: &Part<'_>, address: &Address) -> Result<Message, ServiceError> {
+        let malformed = |detail: &str| ServiceError::BatchMalformed { detail: format!("\n{detail}") };
+        let mut headers = HeaderMap::new();
+        for (name, value) in &part.headers {
+            let name = HeaderName::from_bytes(name.as_bytes());
+            let value = HeaderValue::from_str(value);
+            let (Ok(name), Ok(value)) = (name, value) else {
+                return Err(malformed("A part has a header that is not valid."));
+            };
+            headers.append(name, value);
+        }
+        let (target, query) = part.target.split_once('?').unwrap_or((&part.target, ""));
+        let query = Query::parse(query).ok_or_else(|| malformed("A part has a URL with a broken escape."))?;
+        let path = address.part_path(target).ok_or_else(|| malformed("A part has a URL with a broken escape."))?;
+        let operation = operation(&part.method, &headers, &query, &path, address.secondary)?;
+        Ok(Message { operation, query, headers, body: Bytes::copy_from_slice(part.body) })
+    }
+
+    /// The one value of a header, or `None` if it is absent; several count as one that is not valid.
+    pub(crate) fn header(&self, name: HeaderName) -> Option<&str> {
+        let mut values = self.headers.get_all(name).iter();
+        let value = values.next()?;
+        if values.next().is_some() {
+            return Some("");
+        }
+        Some(value.to_str().unwrap_or_default())
+    }
+}
+
+/// The one way from a request, plain or in a batch, to what it asks for.
+fn operation(
+    method: &str,
+    headers: &HeaderMap,
+    query: &Query,
+    path: &str,
+    secondary: bool,
+) -> Result<Operation, ServiceError> {
+    Operation::parse(Asked {
+        verb: tunnelled(method, headers)?,
+        resource: &Resource::parse(path),
+        comp: query.get("comp"),
+        restype: query.get("restype"),
+        conditional: headers.contains_key(header::IF_MATCH),
+        secondary,
+    })
+}
+
+/// The verb that `X-HTTP-Method` puts in the place of POST.
+fn tunnelled<'a>(method: &'a str, headers: &'a HeaderMap) -> Result<&'a str, ServiceError> {
+    let mut given = headers.get_all("x-http-method").iter();
+    let Some(verb) = given.next() else { return Ok(method) };
+    if given.next().is_some() {
+        return Err(ServiceError::XMethodIncorrectCount);
+    }
+    if method != "POST" {
+        return Err(ServiceError::XMethodNotUsingPost);
+    }
+    match verb.to_str() {
+        Ok(verb @ ("MERGE" | "PUT" | "DELETE" | "PATCH")) => Ok(verb),
+        _ => Err(ServiceError::XMethodIncorrectValue),
+    }
+}

@@ -1,0 +1,56 @@
+//! Ids: of requests, and of the boundaries of batch replies.
+//!
+//! They must be unique, not secret, so a counter under a seeded mixer does: no lock, no system call.
+
+use std::collections::hash_map::RandomState;
+use std::hash::BuildHasher;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// A source of ids. Two sources give different ids.
+#[derive(Debug)]
+pub(crate) struct Ids {
+    seed: u64,
+    next: AtomicU64,
+}
+
+impl Ids {
+    pub(crate) fn new() -> Ids {
+        Ids { seed: RandomState::new().hash_one(std::process::id()), next: AtomicU64::new(0) }
+    }
+
+    /// An id in the form of a GUID. Its second group ends in 2, as the Table service's do.
+    pub(crate) fn next(&self) -> String {
+        let count = self.next.fetch_add(1, Ordering::Relaxed);
+        let (a, b) = (mix(self.seed ^ (2 * count)), mix(self.seed.rotate_left(32) ^ (2 * count + 1)));
+        format!(
+            "{:08x}-{:03x}2-{:04x}-{:04x}-{:012x}",
+            a >> 32,
+            a >> 20 & 0xFFF,
+            a & 0xFFFF,
+            b >> 48,
+            b & 0xFFFF_FFFF_FFFF
+        )
+    }
+}
+
+/// The finaliser of SplitMix64: a bijection, so that different counts give different ids.
+fn mix(mut x: u64) -> u64 {
+    x = (x ^ (x >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+    x = (x ^ (x >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
+    x ^ (x >> 31)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use partita_model::Guid;
+    use std::collections::HashSet;
+
+    #[test]
+    fn ids_are_guids_and_differ() {
+        let (one, other) = (Ids::new(), Ids::new());
+        let ids: HashSet<_> = (0..1000).flat_map(|_| [one.next(), other.next()]).collect();
+        assert_eq!(ids.len(), 2000);
+        assert!(ids.iter().all(|id| Guid::parse(id).is_some() && &id[9..13] != "0000" && &id[12..13] == "2"));
+    }
+}

@@ -1,0 +1,232 @@
+//! The store itself: what callers hold, and the threads behind it.
+
+use crate::commit::Commit;
+use crate::committer::Committer;
+use crate::counters::Counters;
+use crate::failure::{Failure, read_error};
+use crate::format::split_value;
+use crate::open::{self, OpenError};
+use crate::options::{Durability, Options};
+use crate::queue::Queue;
+use crate::reclaim;
+use crate::scan;
+use crate::spaces::Spaces;
+use async_trait::async_trait;
+use bytes::Bytes;
+use partita_store::{Batch, Error, Result, Row, Scan, ScanEnd, Space, Store, Version, Versions, Visitor, encode_key};
+use rocksdb::{DB, properties};
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::{self, JoinHandle};
+use std::time::Duration;
+use std::{fmt, fs};
+use tokio::runtime::{Handle, RuntimeFlavor};
+
+/// Syncing more often than a disk can would only keep the thread busy.
+const SYNC_INTERVAL_MIN: Duration = Duration::from_millis(1);
+
+/// Rows in a folder, kept by RocksDB.
+///
+/// Dropping it closes it.
+pub struct RocksStore {
+    shared: Arc<Shared>,
+    threads: Mutex<Option<Threads>>,
+}
+
+/// What the threads work on.
+pub(crate) struct Shared {
+    pub(crate) database: DB,
+    pub(crate) queue: Queue,
+    pub(crate) spaces: Spaces,
+    pub(crate) counters: Counters,
+    pub(crate) failure: Failure,
+    /// The number of the last group that readers can see.
+    pub(crate) last_group: AtomicU64,
+    /// Whether something was written that was not synced.
+    pub(crate) unsynced: AtomicBool,
+    pub(crate) closing: AtomicBool,
+}
+
+struct Threads {
+    committer: JoinHandle<()>,
+    reclaim: JoinHandle<()>,
+    /// The thread that syncs, if there is one, and what ends it when it is dropped.
+    sync: Option<(JoinHandle<()>, Sender<()>)>,
+}
+
+impl RocksStore {
+    /// Opens the store in a folder, or makes a new one there. The folder belongs to this store until it is closed.
+    pub fn open(folder: impl AsRef<Path>, options: Options) -> std::result::Result<RocksStore, OpenError> {
+        let folder = folder.as_ref();
+        let (database, last_version) = open::open(folder, &options)?;
+        let shared = Arc::new(Shared {
+            database,
+            queue: Queue::default(),
+            spaces: Spaces::new(),
+            counters: Counters::default(),
+            failure: Failure::default(),
+            last_group: AtomicU64::new(0),
+            unsynced: AtomicBool::new(false),
+            closing: AtomicBool::new(false),
+        });
+        let threads = Threads::start(&shared, options, last_version)
+            .map_err(|error| OpenError::Failed { folder: folder.to_path_buf(), why: error.to_string() })?;
+        Ok(RocksStore { shared, threads: Mutex::new(Some(threads)) })
+    }
+
+    /// Finishes the commits that wait, syncs, and stops the threads. Later commits are refused; the folder is free for
+    /// another store once this one is dropped.
+    pub fn close(&self) {
+        let threads = self.threads.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let Some(threads) = threads else { return };
+        self.shared.queue.close();
+        // A thread that panicked has said so, and has no more to do.
+        let _ = threads.committer.join();
+        if let Some((thread, stop)) = threads.sync {
+            drop(stop);
+            let _ = thread.join();
+        }
+        // With `None` too: a store that was closed in order is whole, whatever the machine does next.
+        self.shared.sync();
+        self.shared.closing.store(true, Ordering::Release);
+        self.shared.database.cancel_all_background_work(true);
+        let _ = threads.reclaim.join();
+    }
+}
+
+impl Drop for RocksStore {
+    fn drop(&mut self) {
+        self.close();
+    }
+}
+
+impl fmt::Debug for RocksStore {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("RocksStore").field("folder", &self.shared.database.path()).finish_non_exhaustive()
+    }
+}
+
+impl Threads {
+    fn start(shared: &Arc<Shared>, options: Options, last_version: Version) -> std::io::Result<Threads> {
+        let (to_reclaim, dropped) = mpsc::channel();
+        let Options { durability, clock, .. } = options;
+        let versions = Versions::after(last_version, clock);
+        let committer = spawn("partita-commit", shared, move |shared| {
+            Committer::new(shared, durability, versions, to_reclaim).run();
+        })?;
+        let reclaim = spawn("partita-reclaim", shared, move |shared| reclaim::run(shared, &dropped))?;
+        let sync = match durability {
+            Durability::Sync | Durability::None => None,
+            Durability::Interval(interval) => {
+                let (stop, stopped) = mpsc::channel();
+                let run = move |shared: &Shared| sync_regularly(shared, interval, &stopped);
+                Some((spawn("partita-sync", shared, run)?, stop))
+            }
+        };
+        Ok(Threads { committer, reclaim, sync })
+    }
+}
+
+fn spawn(
+    name: &str,
+    shared: &Arc<Shared>,
+    run: impl FnOnce(&Shared) + Send + 'static,
+) -> std::io::Result<JoinHandle<()>> {
+    let shared = Arc::clone(shared);
+    thread::Builder::new().name(name.to_owned()).spawn(move || run(&shared))
+}
+
+/// Syncs the log every `interval` until the other end of `stopped` is gone.
+fn sync_regularly(shared: &Shared, interval: Duration, stopped: &Receiver<()>) {
+    let interval = interval.max(SYNC_INTERVAL_MIN);
+    while stopped.recv_timeout(interval) == Err(RecvTimeoutError::Timeout) {
+        shared.sync();
+    }
+}
+
+impl Shared {
+    fn sync(&self) {
+        if self.failure.is_set() || !self.unsynced.swap(false, Ordering::AcqRel) {
+            return;
+        }
+        match self.database.flush_wal(true) {
+            Ok(()) => self.counters.syncs.add(1),
+            Err(error) => self.failure.set(error.as_ref()),
+        }
+    }
+
+    fn property(&self, name: &properties::PropName) -> u64 {
+        self.database.property_int_value(name).ok().flatten().unwrap_or(0)
+    }
+
+    /// The files of the folder as they are, the log included.
+    fn disk_bytes(&self) -> u64 {
+        let Ok(files) = fs::read_dir(self.database.path()) else { return 0 };
+        files.flatten().filter_map(|file| file.metadata().ok()).map(|metadata| metadata.len()).sum()
+    }
+}
+
+#[async_trait]
+impl Store for RocksStore {
+    async fn get(&self, space: Space, partition: &[u8], row: &[u8]) -> Result<Option<Row>> {
+        let key = encode_key(space, partition, row);
+        let found = match self.shared.database.get_pinned(key).map_err(read_error)? {
+            Some(stored) => {
+                let (version, value) = split_value(&stored)?;
+                Some(Row { version, value: Bytes::copy_from_slice(value) })
+            }
+            None => None,
+        };
+        self.shared.spaces.check(space).await?;
+        Ok(found)
+    }
+
+    async fn scan(&self, scan: Scan, visitor: &mut Visitor<'_>) -> Result<ScanEnd> {
+        self.shared.spaces.check(scan.space).await?;
+        let mut run = || scan::run(&self.shared.database, &scan, visitor);
+        // A scan may take seconds. Where there are other threads, they go on with the tasks of this one meanwhile.
+        let end = match Handle::try_current().map(|runtime| runtime.runtime_flavor()) {
+            Ok(RuntimeFlavor::MultiThread) => tokio::task::block_in_place(run),
+            _ => run(),
+        };
+        self.shared.spaces.check(scan.space).await?;
+        end
+    }
+
+    async fn commit(&self, batch: Batch) -> Result<Version> {
+        self.shared.failure.check()?;
+        let (mut commit, answered) = Commit::new(batch);
+        commit.read_versions(&self.shared.database, self.shared.last_group.load(Ordering::Acquire))?;
+        self.shared.queue.push(commit)?;
+        match answered.await {
+            Ok(outcome) => outcome,
+            Err(_) => Err(Error::OutcomeUnknown("the thread that commits has ended".to_owned())),
+        }
+    }
+
+    fn figures(&self) -> Vec<(&'static str, u64)> {
+        let Shared { counters, queue, spaces, .. } = &*self.shared;
+        let property = |name| self.shared.property(name);
+        vec![
+            ("commits", counters.commits.get()),
+            ("commit_conflicts", counters.conflicts.get()),
+            ("commit_groups", counters.groups.get()),
+            ("commit_late_reads", counters.committer_reads.get()),
+            ("commit_queue_commits", queue.len() as u64),
+            ("syncs", counters.syncs.get()),
+            ("writes_failed", u64::from(self.shared.failure.is_set())),
+            ("dropped_spaces", spaces.dropped_count() as u64),
+            ("reclaims_pending", counters.reclaims_pending.get()),
+            ("estimated_rows", property(properties::ESTIMATE_NUM_KEYS)),
+            ("running_compactions", property(properties::NUM_RUNNING_COMPACTIONS)),
+            ("pending_compaction_bytes", property(properties::ESTIMATE_PENDING_COMPACTION_BYTES)),
+            ("writes_stopped", property(properties::IS_WRITE_STOPPED)),
+            ("block_cache_bytes", property(properties::BLOCK_CACHE_USAGE)),
+            ("memtable_bytes", property(properties::CUR_SIZE_ALL_MEM_TABLES)),
+            ("table_file_bytes", property(properties::TOTAL_SST_FILES_SIZE)),
+            ("disk_bytes", self.shared.disk_bytes()),
+        ]
+    }
+}

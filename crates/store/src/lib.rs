@@ -1,0 +1,217 @@
+//! Ordered, durable rows: the contract every engine keeps, and the smallest engine that keeps it.
+//!
+//! Rows live in a *space* (one per table, and one for the catalogue), grouped into *partitions*, ordered by
+//! (space, partition, row), all compared as bytes. The partition is the unit of atomicity. An engine knows nothing of
+//! entities: keys and values are bytes.
+
+mod clock;
+mod key;
+mod memory;
+mod mirror;
+pub mod suite;
+
+pub use clock::{Clock, Versions};
+pub use key::{KeyParts, decode_key, encode_key, encode_position, space_end, space_prefix};
+pub use memory::Memory;
+pub use mirror::Mirror;
+pub use partita_model::Position;
+
+use async_trait::async_trait;
+use bytes::Bytes;
+use std::fmt;
+use std::time::Instant;
+
+/// Names a set of rows that can be dropped in one step. Never used again once it was dropped.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Space(pub u64);
+
+/// The version of a row: 100 ns ticks since the year 1, strictly increasing per row, across deletion and re-creation too.
+pub type Version = u64;
+
+/// A row that was read by its key.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Row {
+    /// When it was last written.
+    pub version: Version,
+    /// What was written.
+    pub value: Bytes,
+}
+
+/// A row as a scan meets it, valid until the visitor returns.
+#[derive(Clone, Copy, Debug)]
+pub struct RowRef<'a> {
+    /// Its partition.
+    pub partition: &'a [u8],
+    /// Its name there.
+    pub row: &'a [u8],
+    /// When it was last written.
+    pub version: Version,
+    /// What was written.
+    pub value: &'a [u8],
+}
+
+/// A stretch of rows to read.
+#[derive(Clone, Debug)]
+pub struct Scan {
+    /// The space.
+    pub space: Space,
+    /// The first place, inclusive.
+    pub start: Position,
+    /// The place to stop at, exclusive; `None` for the end of the space.
+    pub end: Option<Position>,
+    /// When to give up. At least one row is visited however late it is.
+    pub deadline: Instant,
+    /// How many rows the caller expects to visit; a hint for engines that fetch in pages.
+    pub rows_hint: usize,
+}
+
+/// What a visitor wants next.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Step {
+    /// The next row.
+    Next,
+    /// The first row at or behind a place, which must lie behind the present row. Costs one seek, whatever lies between.
+    Seek(Position),
+    /// Nothing more.
+    Stop,
+}
+
+/// Why a scan ended.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum ScanEnd {
+    /// The stretch was read to its end.
+    Exhausted,
+    /// The visitor said [`Step::Stop`].
+    Stopped,
+    /// Time ran out; the scan goes on at this place.
+    Deadline(Position),
+}
+
+/// Called with each row of a scan, in order. Engines call it on the thread that runs the scan; it must not block.
+pub type Visitor<'a> = dyn FnMut(RowRef<'_>) -> Step + Send + 'a;
+
+/// A change to one partition, applied as a whole or not at all.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Batch {
+    /// The space.
+    pub space: Space,
+    /// The partition.
+    pub partition: Vec<u8>,
+    /// What is expected of which rows and what becomes of them; a row appears at most once.
+    pub items: Vec<Item>,
+    /// A space that vanishes together with the change: all its rows, at once, for every reader.
+    pub drop_space: Option<Space>,
+}
+
+/// One row of a [`Batch`].
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Item {
+    /// The row.
+    pub row: Vec<u8>,
+    /// What must hold for the batch to be applied.
+    pub expect: Expect,
+    /// What becomes of the row.
+    pub action: Action,
+}
+
+/// What a batch expects of a row as it is before the batch.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Expect {
+    /// Nothing.
+    Any,
+    /// There is no such row.
+    Absent,
+    /// There is one.
+    Present,
+    /// There is one, and this is its version.
+    Version(Version),
+}
+
+impl Expect {
+    /// Whether it holds for a row of the version `found`, or for no row.
+    pub fn holds(self, found: Option<Version>) -> bool {
+        match self {
+            Expect::Any => true,
+            Expect::Absent => found.is_none(),
+            Expect::Present => found.is_some(),
+            Expect::Version(version) => found == Some(version),
+        }
+    }
+}
+
+/// What a batch does to a row.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Action {
+    /// Writes the value, in place of any that is there.
+    Put(Bytes),
+    /// Removes the row, if it is there.
+    Delete,
+    /// Leaves it as it is.
+    Nothing,
+}
+
+impl Action {
+    /// What it writes, if it writes.
+    pub fn written(&self) -> Option<Bytes> {
+        match self {
+            Action::Put(value) => Some(value.clone()),
+            Action::Delete | Action::Nothing => None,
+        }
+    }
+}
+
+/// Why an engine could not do what it was asked, cut by what the caller does next.
+#[derive(Debug)]
+pub enum Error {
+    /// An expectation did not hold; nothing was changed. Names the first item that failed and what was there instead.
+    Conflict {
+        /// The index of the item.
+        index: usize,
+        /// The version of the row, if there is one.
+        found: Option<Version>,
+    },
+    /// The space was dropped; nothing was changed or read.
+    SpaceDropped,
+    /// The change may or may not have been applied, now or later: the connection or the disk failed half way.
+    OutcomeUnknown(String),
+    /// Nothing was changed or read; trying again may help.
+    Unavailable(String),
+    /// What is stored cannot be read; trying again will not help.
+    Corrupt(String),
+}
+
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Error::Conflict { index, found } => write!(f, "item {index} is not as expected, found version {found:?}"),
+            Error::SpaceDropped => f.write_str("the space was dropped"),
+            Error::OutcomeUnknown(why) => write!(f, "outcome unknown: {why}"),
+            Error::Unavailable(why) => write!(f, "unavailable: {why}"),
+            Error::Corrupt(why) => write!(f, "corrupt: {why}"),
+        }
+    }
+}
+
+impl std::error::Error for Error {}
+
+/// The result of an engine.
+pub type Result<T> = std::result::Result<T, Error>;
+
+/// Ordered rows that stay.
+#[async_trait]
+pub trait Store: fmt::Debug + Send + Sync + 'static {
+    /// Reads one row, or `None` if there is none. Sees every commit that was acknowledged before the call, and nothing
+    /// that a crash could still take back.
+    async fn get(&self, space: Space, partition: &[u8], row: &[u8]) -> Result<Option<Row>>;
+
+    /// Visits rows in ascending order as of one moment, which lies between call and return.
+    async fn scan(&self, scan: Scan, visitor: &mut Visitor<'_>) -> Result<ScanEnd>;
+
+    /// Applies every item, or none if an expectation does not hold. Returns when the change is durable, with the version
+    /// that its rows now have. The version is greater than any that a row of the batch ever had, and not less than the
+    /// clock at the time of the commit.
+    async fn commit(&self, batch: Batch) -> Result<Version>;
+
+    /// Figures of the engine for people who watch it: names in `snake_case` with the unit last.
+    fn figures(&self) -> Vec<(&'static str, u64)>;
+}

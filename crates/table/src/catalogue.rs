@@ -1,0 +1,263 @@
+//! The catalogue: which tables there are, their access policies, and what accounts have set for their service.
+//!
+//! It lives in one partition of its own space, so that every change of it is one commit. A copy of it is kept in memory
+//! and is always the truth for readers: it changes behind the commit and under one lock, and no other process writes to
+//! the store. Dropping a table removes its row and its space in the same commit, so that no crash can leave one without
+//! the other; the name is free at once because the next table of that name gets another space.
+//!
+//! ```text
+//! space 0, partition ""
+//!   "n"                         -> Int64 Next: the space of the next table
+//!   "p" account                 -> service properties
+//!   "t" account 00 lower(name)  -> Name, Space and the access policies of a table
+//! ```
+//!
+//! All values are records, see [`partita_model::Record`].
+
+mod rows;
+
+use crate::{TableService, service_error};
+use partita_model::{Property, Record, ServiceError, ServiceProperties, StoredAccessPolicy, TableName};
+use partita_odata::Filter;
+use partita_store::{Action, Batch, Error as StoreError, Expect, Item, Position, RowRef, Scan, Space, Step, Store};
+use std::collections::{BTreeMap, HashMap};
+use std::ops::Bound;
+use std::sync::{Arc, RwLock};
+use std::time::{Duration, Instant};
+use tokio::sync::Mutex;
+
+const CATALOGUE: Space = Space(0);
+const NEXT: &[u8] = b"n";
+
+/// A table, as it was when it was looked up.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Table {
+    /// The account it belongs to.
+    pub account: String,
+    /// Its name, in the case in which it was created.
+    pub name: TableName,
+    /// Where its entities are.
+    pub space: Space,
+    /// What shared access signatures may refer to.
+    pub access_policies: Vec<StoredAccessPolicy>,
+}
+
+/// Which tables are asked for.
+#[derive(Clone, Copy, Debug)]
+pub struct TableQuery<'a> {
+    /// A filter on `TableName`.
+    pub filter: Option<&'a Filter>,
+    /// The lower-case name at which an earlier page ended.
+    pub from: Option<&'a str>,
+    /// Most tables to return.
+    pub rows_max: usize,
+}
+
+/// One page of tables.
+#[derive(Clone, Debug)]
+pub struct TablePage {
+    /// The tables, ordered by lower-case name.
+    pub tables: Vec<Arc<Table>>,
+    /// The table at which the next page starts.
+    pub next: Option<Arc<Table>>,
+}
+
+#[derive(Debug)]
+pub(crate) struct Catalogue {
+    store: Arc<dyn Store>,
+    known: RwLock<Known>,
+    /// Held while the catalogue changes. Guards the number of the next space.
+    next_space: Mutex<u64>,
+}
+
+/// What the catalogue holds, by account and lower-case name.
+#[derive(Debug, Default)]
+struct Known {
+    tables: HashMap<String, BTreeMap<String, Arc<Table>>>,
+    properties: HashMap<String, Arc<ServiceProperties>>,
+}
+
+impl Catalogue {
+    pub(crate) async fn load(store: Arc<dyn Store>) -> Result<Catalogue, StoreError> {
+        let mut known = Known::default();
+        let mut next_space = CATALOGUE.0 + 1;
+        let mut failed = None;
+        let deadline = Instant::now() + Duration::from_secs(3600);
+        let scan = Scan { space: CATALOGUE, start: Position::default(), end: None, deadline, rows_hint: usize::MAX };
+        let mut visit = |row: RowRef<'_>| match load_row(row, &mut known, &mut next_space) {
+            Ok(()) => Step::Next,
+            Err(error) => {
+                failed = Some(error);
+                Step::Stop
+            }
+        };
+        store.scan(scan, &mut visit).await?;
+        match failed {
+            Some(error) => Err(StoreError::Corrupt(format!("the catalogue: {error}"))),
+            None => Ok(Catalogue { store, known: RwLock::new(known), next_space: Mutex::new(next_space) }),
+        }
+    }
+
+    fn table(&self, account: &str, name: &TableName) -> Option<Arc<Table>> {
+        self.known().tables.get(account)?.get(&name.lower()).cloned()
+    }
+
+    fn known(&self) -> std::sync::RwLockReadGuard<'_, Known> {
+        self.known.read().expect("nothing panics while it changes the catalogue")
+    }
+
+    /// Commits a change, then lets readers see it.
+    async fn change(
+        &self,
+        items: Vec<Item>,
+        drop_space: Option<Space>,
+        update: impl FnOnce(&mut Known),
+    ) -> Result<(), ServiceError> {
+        let batch = Batch { space: CATALOGUE, partition: Vec::new(), items, drop_space };
+        match self.store.commit(batch).await {
+            Ok(_) => {
+                update(&mut self.known.write().expect("nothing panics while it changes the catalogue"));
+                Ok(())
+            }
+            Err(error @ StoreError::Conflict { .. }) => {
+                tracing::error!(%error, "the catalogue was changed behind our back");
+                Err(ServiceError::InternalError)
+            }
+            Err(error) => Err(service_error(error)),
+        }
+    }
+}
+
+fn load_row(row: RowRef<'_>, known: &mut Known, next_space: &mut u64) -> Result<(), partita_model::CorruptRecord> {
+    let record = Record::open(row.value)?;
+    match row.row {
+        NEXT => *next_space = rows::decode_next(record)?,
+        [b'p', account @ ..] => {
+            let account = String::from_utf8_lossy(account).into_owned();
+            known.properties.insert(account, Arc::new(rows::decode_properties(record)?));
+        }
+        [b't', key @ ..] => {
+            let account = key.split(|&byte| byte == 0).next().unwrap_or_default();
+            let account = String::from_utf8_lossy(account).into_owned();
+            let table = rows::decode_table(account.clone(), record)?;
+            known.tables.entry(account).or_default().insert(table.name.lower(), Arc::new(table));
+        }
+        _ => return Err(partita_model::CorruptRecord),
+    }
+    Ok(())
+}
+
+fn table_row(account: &str, lower: &str) -> Vec<u8> {
+    [b"t", account.as_bytes(), b"\0", lower.as_bytes()].concat()
+}
+
+fn put(row: Vec<u8>, expect: Expect, properties: &[Property]) -> Item {
+    Item { row, expect, action: Action::Put(Record::encode(properties).into()) }
+}
+
+impl TableService {
+    /// The table of that name, in any case.
+    pub fn table(&self, account: &str, name: &TableName) -> Result<Arc<Table>, ServiceError> {
+        self.catalogue.table(account, name).ok_or(ServiceError::TableNotFound)
+    }
+
+    /// Creates a table.
+    pub async fn create_table(&self, account: &str, name: TableName) -> Result<Arc<Table>, ServiceError> {
+        let mut next_space = self.catalogue.next_space.lock().await;
+        if self.catalogue.table(account, &name).is_some() {
+            return Err(ServiceError::TableAlreadyExists);
+        }
+        let lower = name.lower();
+        let table = Arc::new(Table {
+            account: account.to_owned(),
+            name,
+            space: Space(*next_space),
+            access_policies: Vec::new(),
+        });
+        let items = vec![
+            put(NEXT.to_vec(), Expect::Any, &rows::encode_next(*next_space + 1)),
+            put(table_row(account, &lower), Expect::Absent, &rows::encode_table(&table)),
+        ];
+        let created = table.clone();
+        self.catalogue
+            .change(items, None, move |known| {
+                known.tables.entry(created.account.clone()).or_default().insert(lower, created);
+            })
+            .await?;
+        *next_space += 1;
+        Ok(table)
+    }
+
+    /// Deletes a table and all its entities, in one step. The name may be used again at once.
+    pub async fn delete_table(&self, account: &str, name: &TableName) -> Result<(), ServiceError> {
+        let _guard = self.catalogue.next_space.lock().await;
+        let table = self.catalogue.table(account, name).ok_or(ServiceError::ResourceNotFound)?;
+        let lower = name.lower();
+        let item = Item { row: table_row(account, &lower), expect: Expect::Present, action: Action::Delete };
+        self.catalogue
+            .change(vec![item], Some(table.space), |known| {
+                known.tables.get_mut(account).and_then(|tables| tables.remove(&lower));
+            })
+            .await
+    }
+
+    /// The tables of an account, in the order of their lower-case names.
+    pub fn query_tables(&self, account: &str, query: TableQuery<'_>) -> TablePage {
+        let known = self.catalogue.known();
+        let from = query.from.map_or(Bound::Unbounded, |from| Bound::Included(from.to_owned()));
+        let mut page = TablePage { tables: Vec::new(), next: None };
+        let Some(tables) = known.tables.get(account) else { return page };
+        for table in tables.range((from, Bound::Unbounded)).map(|(_, table)| table) {
+            if query.filter.is_none_or(|filter| filter.matches_table(table.name.as_str())) {
+                if page.tables.len() == query.rows_max {
+                    page.next = Some(table.clone());
+                    break;
+                }
+                page.tables.push(table.clone());
+            }
+        }
+        page
+    }
+
+    /// Replaces the access policies of a table. Signatures that refer to one that is gone cease to hold at once.
+    pub async fn set_access_policies(
+        &self,
+        account: &str,
+        name: &TableName,
+        policies: Vec<StoredAccessPolicy>,
+    ) -> Result<(), ServiceError> {
+        let _guard = self.catalogue.next_space.lock().await;
+        let table = self.table(account, name)?;
+        let table = Arc::new(Table { access_policies: policies, ..(*table).clone() });
+        let lower = name.lower();
+        let item = put(table_row(account, &lower), Expect::Present, &rows::encode_table(&table));
+        self.catalogue
+            .change(vec![item], None, move |known| {
+                known.tables.entry(table.account.clone()).or_default().insert(lower, table);
+            })
+            .await
+    }
+
+    /// What an account has set for its service.
+    pub fn service_properties(&self, account: &str) -> Arc<ServiceProperties> {
+        self.catalogue.known().properties.get(account).cloned().unwrap_or_default()
+    }
+
+    /// Changes what an account has set for its service.
+    pub async fn update_service_properties(
+        &self,
+        account: &str,
+        update: impl FnOnce(&mut ServiceProperties),
+    ) -> Result<(), ServiceError> {
+        let _guard = self.catalogue.next_space.lock().await;
+        let mut properties = (*self.service_properties(account)).clone();
+        update(&mut properties);
+        let row = [b"p", account.as_bytes()].concat();
+        let item = put(row, Expect::Any, &rows::encode_properties(&properties));
+        self.catalogue
+            .change(vec![item], None, |known| {
+                known.properties.insert(account.to_owned(), Arc::new(properties));
+            })
+            .await
+    }
+}

@@ -1,0 +1,154 @@
+//! The MIME layer: boundaries, parts and headers (RFC 2046, read leniently).
+
+use super::malformed;
+use memchr::memmem;
+use partita_model::ServiceError;
+use partita_model::limits::HEADERS_MAX;
+
+/// Longest boundary that is taken. RFC 2046 allows 70 characters.
+const BOUNDARY_BYTES_MAX: usize = 256;
+
+/// Whether a `Content-Type` is that of a multipart body.
+pub(super) fn is_multipart(content_type: &str) -> bool {
+    let kind = content_type.split(';').next().unwrap_or_default().trim();
+    kind.eq_ignore_ascii_case("multipart/mixed")
+}
+
+/// The `boundary` parameter of a `Content-Type`, bare or in quotes.
+pub(super) fn boundary_of(content_type: &str) -> Result<String, ServiceError> {
+    let mut rest = content_type.split_once(';').map_or("", |(_, rest)| rest);
+    while !rest.is_empty() {
+        let Some((name, value)) = rest.split_once('=') else { break };
+        let value = value.trim_start();
+        let (value, after) = match value.strip_prefix('"') {
+            Some(quoted) => unquote(quoted).ok_or_else(|| malformed("A quote in the content type is not closed."))?,
+            None => {
+                let (value, after) = value.split_once(';').unwrap_or((value, ""));
+                (value.trim_end().to_owned(), after)
+            }
+        };
+        if name.trim().eq_ignore_ascii_case("boundary") {
+            let is_usable = !value.is_empty() && value.len() <= BOUNDARY_BYTES_MAX;
+            let is_printable = value.bytes().all(|byte| (b' '..=b'~').contains(&byte)) && !value.ends_with(' ');
+            return if is_usable && is_printable {
+                Ok(value)
+            } else {
+                Err(malformed("The boundary in the content type cannot be used."))
+            };
+        }
+        rest = after.trim_start_matches([' ', '\t', ';']);
+    }
+    Err(malformed("The content type names no boundary."))
+}
+
+/// A quoted string after its first quote, and what follows the last.
+fn unquote(text: &str) -> Option<(String, &str)> {
+    let mut value = String::new();
+    let mut characters = text.char_indices();
+    while let Some((at, character)) = characters.next() {
+        match character {
+            '"' => return Some((value, &text[at + 1..])),
+            '\\' => value.push(characters.next()?.1),
+            _ => value.push(character),
+        }
+    }
+    None
+}
+
+/// The parts between the delimiter lines of `boundary`, at most `limit` of them. What stands before the first and after
+/// the last delimiter does not count, nor does a part without any content, which is how some clients write an empty
+/// change set.
+pub(super) fn split<'a>(body: &'a [u8], boundary: &str, limit: usize) -> Result<Vec<&'a [u8]>, ServiceError> {
+    let dashes = format!("--{boundary}");
+    let mut parts = Vec::new();
+    let mut part_start = None;
+    for at in memmem::find_iter(body, dashes.as_bytes()) {
+        if at > 0 && body[at - 1] != b'\n' {
+            continue;
+        }
+        let after = &body[at + dashes.len()..];
+        let (is_last, padding) = match after.strip_prefix(b"--") {
+            Some(padding) => (true, padding),
+            None => (false, after),
+        };
+        let line_end = memchr::memchr(b'\n', padding).unwrap_or(padding.len());
+        // Anything else on the line makes it the line of another, longer boundary, or text.
+        if !padding[..line_end].iter().all(|byte| matches!(byte, b' ' | b'\t' | b'\r')) {
+            continue;
+        }
+        if let Some(start) = part_start {
+            let part = without_line_end(body.get(start..at).unwrap_or_default());
+            if !part.trim_ascii().is_empty() {
+                parts.push(part);
+            }
+        }
+        if is_last || parts.len() >= limit {
+            return Ok(parts);
+        }
+        part_start = Some((body.len() - padding.len() + line_end + 1).min(body.len()));
+    }
+    Err(malformed(format_args!("The line --{boundary}-- that ends the parts is missing.")))
+}
+
+/// `bytes` without the line end that belongs to the delimiter after them.
+fn without_line_end(bytes: &[u8]) -> &[u8] {
+    let bytes = bytes.strip_suffix(b"\n").unwrap_or(bytes);
+    bytes.strip_suffix(b"\r").unwrap_or(bytes)
+}
+
+/// The first line of `bytes` without its end, and the rest.
+pub(super) fn split_line(bytes: &[u8]) -> (&[u8], &[u8]) {
+    match memchr::memchr(b'\n', bytes) {
+        Some(at) => (bytes[..at].strip_suffix(b"\r").unwrap_or(&bytes[..at]), &bytes[at + 1..]),
+        None => (bytes.strip_suffix(b"\r").unwrap_or(bytes), &[]),
+    }
+}
+
+/// The headers of a part, in order.
+pub(super) struct Headers(pub(super) Vec<(String, String)>);
+
+impl Headers {
+    /// Reads headers up to the blank line after them, or up to the end. Gives what follows the blank line.
+    pub(super) fn read(mut bytes: &[u8]) -> Result<(Headers, &[u8]), ServiceError> {
+        let mut headers: Vec<(String, String)> = Vec::new();
+        while !bytes.is_empty() {
+            let (line, rest) = split_line(bytes);
+            bytes = rest;
+            if line.trim_ascii().is_empty() {
+                break;
+            }
+            let line = header_text(line)?;
+            if line.starts_with([' ', '\t']) {
+                let Some((_, value)) = headers.last_mut() else {
+                    return Err(malformed("The first header of a part starts with a space."));
+                };
+                value.push(' ');
+                value.push_str(line.trim());
+                continue;
+            }
+            let Some((name, value)) = line.split_once(':') else {
+                return Err(malformed("A header of a part has no colon."));
+            };
+            if headers.len() >= HEADERS_MAX {
+                return Err(malformed("A part has too many headers."));
+            }
+            headers.push((name.trim().to_owned(), value.trim().to_owned()));
+        }
+        Ok((Headers(headers), bytes))
+    }
+
+    /// The value of the first header of that name, in any case.
+    pub(super) fn get(&self, wanted: &str) -> Option<&str> {
+        let found = self.0.iter().find(|(name, _)| name.eq_ignore_ascii_case(wanted));
+        found.map(|(_, value)| value.as_str())
+    }
+}
+
+/// A line of headers as text. Control characters are refused: a value may be repeated in the reply.
+pub(super) fn header_text(line: &[u8]) -> Result<&str, ServiceError> {
+    let text = std::str::from_utf8(line).map_err(|_| malformed("A header of a part is not UTF-8."))?;
+    if text.bytes().any(|byte| byte.is_ascii_control() && byte != b'\t') {
+        return Err(malformed("A header of a part has a control character."));
+    }
+    Ok(text)
+}

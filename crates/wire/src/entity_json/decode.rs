@@ -1,0 +1,356 @@
+//! Request bodies: what a client wants stored.
+//!
+//! The members are collected first, as slices of the body, because `Name@odata.type` may stand on either side of the
+//! value it speaks of. Numbers stay as they were written until their type is known. serde_json checks the syntax; the
+//! digits are read by the standard library, which rounds exactly.
+
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use partita_model::{EdmType, Guid, Property, ServiceError, Ticks, Value, limits};
+use serde::de::{Deserializer, MapAccess, Visitor};
+use serde_json::value::RawValue;
+use std::borrow::Cow;
+use std::cmp::Ordering;
+use std::fmt;
+
+/// Ends the name of a member that gives the type of another.
+const TYPE_SUFFIX: &str = "@odata.type";
+
+/// Most members of a body that are looked at. An entity has 252 properties; the rest is room for annotations and nulls.
+const MEMBERS_MAX: usize = 16 * 1024;
+
+/// How much of a client's text an error quotes, in characters.
+const QUOTED_CHARS_MAX: usize = 64;
+
+/// What a client sent for an entity. Keys are not checked yet, since that depends on the operation.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct EntityBody {
+    /// `PartitionKey`; `None` when absent or null.
+    pub partition_key: Option<KeyField>,
+    /// `RowKey`; `None` when absent or null.
+    pub row_key: Option<KeyField>,
+    /// The client's own properties in the order in which they came, without those that are null.
+    pub properties: Vec<Property>,
+}
+
+/// A key as it stands in a body.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum KeyField {
+    /// A string.
+    Text(String),
+    /// A value of another type, by its JSON token or by its annotation.
+    NotString,
+}
+
+/// Reads the body of an insert, update or merge.
+///
+/// ```
+/// use partita_model::Value;
+/// use partita_wire::entity_json::{KeyField, decode};
+///
+/// let body = decode(br#"{"PartitionKey":"UK","Rate":3.0,"Visits":"9","Visits@odata.type":"Edm.Int64"}"#).unwrap();
+/// assert_eq!(body.partition_key, Some(KeyField::Text("UK".into())));
+/// assert_eq!(body.row_key, None);
+/// assert_eq!(body.properties, [("Rate", Value::Double(3.0)).into(), ("Visits", Value::Int64(9)).into()]);
+/// ```
+pub fn decode(body: &[u8]) -> Result<EntityBody, ServiceError> {
+    let members = Members::read(body)?;
+    let mut entity = EntityBody::default();
+    for member in &members.list {
+        match &*member.name {
+            "PartitionKey" => entity.partition_key = members.key(member)?,
+            "RowKey" => entity.row_key = members.key(member)?,
+            "Timestamp" => {}
+            name if name.contains('@') || name.starts_with("odata.") => {}
+            name => {
+                if let Some(value) = members.value(member)? {
+                    entity.properties.push(Property { name: name.to_owned(), value });
+                }
+            }
+        }
+    }
+    Ok(entity)
+}
+
+/// Reads the body of Create Table. `None` if it names no table.
+pub fn decode_table_name(body: &[u8]) -> Result<Option<String>, ServiceError> {
+    let members = Members::read(body)?;
+    let Some(member) = members.find("TableName", "") else { return Ok(None) };
+    match member.token() {
+        Token::Null => Ok(None),
+        Token::Text => member.text().map(|text| Some(text.into_owned())),
+        _ => Err(member.invalid("is not a string")),
+    }
+}
+
+/// A member of the body's object, its value still as it was written.
+struct Member<'a> {
+    name: Cow<'a, str>,
+    raw: &'a str,
+}
+
+/// What kind of value a JSON text is, told by its first character.
+enum Token {
+    Null,
+    Boolean(bool),
+    Number,
+    Text,
+    Nested,
+}
+
+impl<'a> Member<'a> {
+    fn token(&self) -> Token {
+        match self.raw.as_bytes().first() {
+            Some(b'n') => Token::Null,
+            Some(b't') => Token::Boolean(true),
+            Some(b'f') => Token::Boolean(false),
+            Some(b'"') => Token::Text,
+            Some(b'{' | b'[') => Token::Nested,
+            _ => Token::Number,
+        }
+    }
+
+    fn text(&self) -> Result<Cow<'a, str>, ServiceError> {
+        let inner = self.raw.get(1..self.raw.len() - 1).unwrap_or_default();
+        if memchr::memchr(b'\\', inner.as_bytes()).is_none() {
+            return Ok(Cow::Borrowed(inner));
+        }
+        // Only here are escapes looked at closely: skipping a value lets lone surrogates pass.
+        serde_json::from_str(self.raw).map(Cow::Owned).map_err(|_| self.invalid("has an escape that is no character"))
+    }
+
+    fn invalid(&self, what: impl fmt::Display) -> ServiceError {
+        body_invalid(format_args!("Property '{}' {what}.", quoted(&self.name)))
+    }
+}
+
+/// The members of a body in order, and an index of their names.
+struct Members<'a> {
+    list: Vec<Member<'a>>,
+    by_name: Vec<u32>,
+    annotated: bool,
+}
+
+impl<'a> Members<'a> {
+    fn read(body: &'a [u8]) -> Result<Members<'a>, ServiceError> {
+        let body = body.strip_prefix(b"\xEF\xBB\xBF").unwrap_or(body);
+        let text = std::str::from_utf8(body)
+            .map_err(|error| body_invalid(format_args!("The body is not UTF-8 at byte {}.", error.valid_up_to())))?;
+        if !text.trim_ascii_start().starts_with('{') {
+            return Err(body_invalid("The body is not a JSON object."));
+        }
+        let mut reader = serde_json::Deserializer::from_str(text);
+        let list = reader
+            .deserialize_map(MembersVisitor)
+            .and_then(|list| reader.end().map(|()| list))
+            .map_err(|error| body_invalid(format_args!("The body is not well-formed JSON: {error}.")))?;
+        if list.len() > MEMBERS_MAX {
+            return Err(ServiceError::TooManyProperties);
+        }
+        Members::index(list)
+    }
+
+    fn index(list: Vec<Member<'a>>) -> Result<Members<'a>, ServiceError> {
+        let mut by_name: Vec<u32> = (0..list.len() as u32).collect();
+        by_name.sort_unstable_by(|&a, &b| list[a as usize].name.cmp(&list[b as usize].name));
+        for pair in by_name.windows(2) {
+            let name = &list[pair[1] as usize].name;
+            if list[pair[0] as usize].name == *name {
+                return Err(ServiceError::DuplicateProperties { name: quoted(name) });
+            }
+        }
+        if let Some(deep) = list.iter().find(|member| is_too_deep(member.raw)) {
+            return Err(deep.invalid("is nested too deeply"));
+        }
+        let annotated = list.iter().any(|member| member.name.ends_with(TYPE_SUFFIX));
+        Ok(Members { list, by_name, annotated })
+    }
+
+    /// The member whose name is `name` followed by `suffix`.
+    fn find(&self, name: &str, suffix: &str) -> Option<&Member<'a>> {
+        let wanted = || name.bytes().chain(suffix.bytes());
+        let order = |&at: &u32| -> Ordering { self.list[at as usize].name.bytes().cmp(wanted()) };
+        self.by_name.binary_search_by(order).ok().map(|at| &self.list[self.by_name[at] as usize])
+    }
+
+    /// The name of the type a member is annotated with.
+    fn type_name(&self, member: &Member<'a>) -> Result<Option<Cow<'a, str>>, ServiceError> {
+        if !self.annotated {
+            return Ok(None);
+        }
+        let Some(annotation) = self.find(&member.name, TYPE_SUFFIX) else { return Ok(None) };
+        match annotation.token() {
+            Token::Text => annotation.text().map(Some),
+            _ => Err(annotation.invalid("is not the name of a type")),
+        }
+    }
+
+    fn key(&self, member: &Member<'a>) -> Result<Option<KeyField>, ServiceError> {
+        let is_string = self.type_name(member)?.is_none_or(|name| name == EdmType::String.name());
+        match member.token() {
+            Token::Null => Ok(None),
+            Token::Text if is_string => Ok(Some(KeyField::Text(member.text()?.into_owned()))),
+            Token::Nested => Err(member.invalid("is an object or an array")),
+            _ => Ok(Some(KeyField::NotString)),
+        }
+    }
+
+    fn value(&self, member: &Member<'a>) -> Result<Option<Value>, ServiceError> {
+        let edm = match self.type_name(member)? {
+            None => None,
+            Some(name) => Some(
+                EdmType::parse(&name)
+                    .ok_or_else(|| member.invalid(format_args!("has the unknown type '{}'", quoted(&name))))?,
+            ),
+        };
+        let mismatch = || {
+            let name = edm.map_or("any type", EdmType::name);
+            member.invalid(format_args!("has a value that is not of {name}: {}", quoted(member.raw)))
+        };
+        match member.token() {
+            Token::Null => Ok(None),
+            Token::Nested => Err(member.invalid("is an object or an array")),
+            Token::Boolean(value) if matches!(edm, None | Some(EdmType::Boolean)) => Ok(Some(Value::Boolean(value))),
+            Token::Boolean(_) => Err(mismatch()),
+            Token::Number => number(member.raw, edm).map(Some).ok_or_else(mismatch),
+            Token::Text => {
+                let text = member.text()?;
+                match edm {
+                    None | Some(EdmType::String) => Ok(Some(Value::String(text.into_owned()))),
+                    Some(EdmType::DateTime) => {
+                        let date = Ticks::parse_iso(&text).ok_or_else(mismatch)?;
+                        if date < Ticks::MIN_DATE_TIME {
+                            let name = quoted(&member.name);
+                            return Err(ServiceError::DateOutOfRange { name, value: date.us_form() });
+                        }
+                        Ok(Some(Value::DateTime(date)))
+                    }
+                    Some(edm) => typed_text(&text, edm).map(Some).ok_or_else(mismatch),
+                }
+            }
+        }
+    }
+}
+
+/// The value of a JSON number. Without a type, an integer that fits is an Int32 and every other number a Double.
+fn number(raw: &str, edm: Option<EdmType>) -> Option<Value> {
+    let is_integer = !raw.bytes().any(|byte| matches!(byte, b'.' | b'e' | b'E'));
+    match edm {
+        None if is_integer => raw.parse().map(Value::Int32).ok().or_else(|| double(raw)),
+        None | Some(EdmType::Double) => double(raw),
+        Some(EdmType::Int32) => raw.parse().map(Value::Int32).ok(),
+        Some(EdmType::Int64) => raw.parse().map(Value::Int64).ok(),
+        Some(_) => None,
+    }
+}
+
+/// The value of a JSON string annotated with a type other than String and DateTime.
+fn typed_text(text: &str, edm: EdmType) -> Option<Value> {
+    match edm {
+        EdmType::Binary => STANDARD.decode(text).map(Value::Binary).ok(),
+        EdmType::Boolean => text.parse().map(Value::Boolean).ok(),
+        EdmType::Double => match text {
+            "NaN" => Some(Value::Double(f64::NAN)),
+            "Infinity" => Some(Value::Double(f64::INFINITY)),
+            "-Infinity" => Some(Value::Double(f64::NEG_INFINITY)),
+            _ => double(text),
+        },
+        EdmType::Guid => Guid::parse(text).map(Value::Guid),
+        EdmType::Int32 => text.parse().map(Value::Int32).ok(),
+        EdmType::Int64 => text.parse().map(Value::Int64).ok(),
+        EdmType::DateTime | EdmType::String => None,
+    }
+}
+
+/// A finite number. The words the standard library also takes for one, such as `inf`, are not among these characters.
+fn double(text: &str) -> Option<Value> {
+    let is_numeric = text.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'+' | b'-' | b'.' | b'e' | b'E'));
+    let value = text.parse::<f64>().ok().filter(|value| is_numeric && value.is_finite())?;
+    Some(Value::Double(value))
+}
+
+/// Whether brackets outside strings nest deeper than an entity could. Members that are ignored may hold anything.
+fn is_too_deep(raw: &str) -> bool {
+    if !raw.starts_with(['{', '[']) {
+        return false;
+    }
+    // The object of the body is the first level.
+    let (mut depth, mut in_string, mut escaped) = (1, false, false);
+    for byte in raw.bytes() {
+        match byte {
+            _ if escaped => escaped = false,
+            b'\\' if in_string => escaped = true,
+            b'"' => in_string = !in_string,
+            b'{' | b'[' if !in_string => depth += 1,
+            b'}' | b']' if !in_string => depth -= 1,
+            _ => {}
+        }
+        if depth > limits::JSON_DEPTH_MAX {
+            return true;
+        }
+    }
+    false
+}
+
+fn body_invalid(sentence: impl fmt::Display) -> ServiceError {
+    ServiceError::BodyInvalid { detail: format!("\n{sentence}") }
+}
+
+/// The beginning of a client's text, safe to repeat: short, and in one line.
+fn quoted(text: &str) -> String {
+    let shown = text.chars().take(QUOTED_CHARS_MAX).map(|c| if c.is_control() { '\u{FFFD}' } else { c });
+    let mut shown: String = shown.collect();
+    if text.chars().nth(QUOTED_CHARS_MAX).is_some() {
+        shown.push_str("...");
+    }
+    shown
+}
+
+struct MembersVisitor;
+
+impl<'de> Visitor<'de> for MembersVisitor {
+    type Value = Vec<Member<'de>>;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a JSON object")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
+        let mut list = Vec::with_capacity(16);
+        while let Some(Name(name)) = map.next_key()? {
+            let raw: &'de RawValue = map.next_value()?;
+            // One more than the limit is kept, to tell the caller; the rest is only checked for its syntax.
+            if list.len() <= MEMBERS_MAX {
+                list.push(Member { name, raw: raw.get() });
+            }
+        }
+        Ok(list)
+    }
+}
+
+/// The name of a member, borrowed from the body unless it has escapes.
+struct Name<'a>(Cow<'a, str>);
+
+impl<'de> serde::Deserialize<'de> for Name<'de> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct NameVisitor;
+
+        impl<'de> Visitor<'de> for NameVisitor {
+            type Value = Name<'de>;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("the name of a member")
+            }
+
+            fn visit_borrowed_str<E>(self, text: &'de str) -> Result<Self::Value, E> {
+                Ok(Name(Cow::Borrowed(text)))
+            }
+
+            fn visit_str<E>(self, text: &str) -> Result<Self::Value, E> {
+                Ok(Name(Cow::Owned(text.to_owned())))
+            }
+        }
+
+        deserializer.deserialize_str(NameVisitor)
+    }
+}

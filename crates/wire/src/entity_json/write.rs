@@ -1,0 +1,385 @@
+//! Response bodies: stored entities and tables.
+//!
+//! One buffer, written once from left to right. The order of the members is the service's:
+//!
+//! ```text
+//!             odata.metadata  odata.type  odata.id  odata.etag  odata.editLink  entity
+//! none                                                                            x
+//! minimal      (not in a page)                           x                        x, types before values
+//! full         (not in a page)     x          x          x            x           x, Timestamp's type too
+//! ```
+
+use super::{SelectColumns, double};
+use crate::json_text::{write_escaped, write_string};
+use crate::url::write_entity_path;
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use partita_model::{CorruptRecord, EdmType, EntityView, Guid, Ticks, ValueRef};
+use std::io::Write;
+
+/// How much a reply says about itself: the `odata=` parameter of `Accept`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Metadata {
+    /// `nometadata`: values only.
+    None,
+    /// `minimalmetadata`, the default: types that JSON cannot tell, ETags, the context.
+    #[default]
+    Minimal,
+    /// `fullmetadata`: names and addresses of everything.
+    Full,
+}
+
+impl Metadata {
+    /// The value of the `odata=` parameter.
+    pub fn name(self) -> &'static str {
+        match self {
+            Metadata::None => "nometadata",
+            Metadata::Minimal => "minimalmetadata",
+            Metadata::Full => "fullmetadata",
+        }
+    }
+
+    /// The `Content-Type` of a reply at this level.
+    pub fn content_type(self) -> &'static str {
+        match self {
+            Metadata::None => "application/json;odata=nometadata;streaming=true;charset=utf-8",
+            Metadata::Minimal => "application/json;odata=minimalmetadata;streaming=true;charset=utf-8",
+            Metadata::Full => "application/json;odata=fullmetadata;streaming=true;charset=utf-8",
+        }
+    }
+}
+
+/// What a reply with entities is about.
+#[derive(Clone, Copy, Debug)]
+pub struct Context<'a> {
+    /// The address of the service without a final slash, `http://127.0.0.1:10002/devstoreaccount1`.
+    pub base: &'a str,
+    /// The name of the account.
+    pub account: &'a str,
+    /// The name of the table in the case in which it was created.
+    pub table: &'a str,
+    /// How much the reply says about itself.
+    pub metadata: Metadata,
+    /// The columns asked for, if `$select` was given.
+    pub select: Option<&'a SelectColumns>,
+}
+
+/// What a reply with tables is about.
+#[derive(Clone, Copy, Debug)]
+pub struct TablesContext<'a> {
+    /// The address of the service without a final slash.
+    pub base: &'a str,
+    /// The name of the account.
+    pub account: &'a str,
+    /// How much the reply says about itself.
+    pub metadata: Metadata,
+}
+
+/// Writes the body of a reply with one entity. What was written before an error is of no use.
+pub fn write_entity(out: &mut Vec<u8>, ctx: &Context<'_>, entity: &EntityView<'_>) -> Result<(), CorruptRecord> {
+    let mut object = Object::begin(out);
+    if ctx.metadata != Metadata::None {
+        object.name("odata.metadata");
+        write_context(object.out, ctx, "/@Element");
+    }
+    write_members(&mut object, ctx, entity)?;
+    object.end();
+    Ok(())
+}
+
+/// The body of a reply with a page of entities, growing row by row.
+#[derive(Debug)]
+pub struct EntityPage<'a> {
+    ctx: Context<'a>,
+    out: Vec<u8>,
+    rows: usize,
+}
+
+impl<'a> EntityPage<'a> {
+    /// Starts a page.
+    pub fn begin(ctx: Context<'a>) -> EntityPage<'a> {
+        let mut out = Vec::with_capacity(4096);
+        out.push(b'{');
+        if ctx.metadata != Metadata::None {
+            out.extend_from_slice(b"\"odata.metadata\":");
+            write_context(&mut out, &ctx, "");
+            out.push(b',');
+        }
+        out.extend_from_slice(b"\"value\":[");
+        EntityPage { ctx, out, rows: 0 }
+    }
+
+    /// Adds a row. After an error the page is as it was before.
+    pub fn push(&mut self, entity: &EntityView<'_>) -> Result<(), CorruptRecord> {
+        let before = self.out.len();
+        if self.rows > 0 {
+            self.out.push(b',');
+        }
+        let mut object = Object::begin(&mut self.out);
+        let written = write_members(&mut object, &self.ctx, entity);
+        object.end();
+        match written {
+            Ok(()) => self.rows += 1,
+            Err(_) => self.out.truncate(before),
+        }
+        written
+    }
+
+    /// How many rows the page has.
+    pub fn rows(&self) -> usize {
+        self.rows
+    }
+
+    /// How many bytes the page has so far.
+    pub fn bytes(&self) -> usize {
+        self.out.len()
+    }
+
+    /// Ends the page and gives its bytes.
+    pub fn finish(mut self) -> Vec<u8> {
+        self.out.extend_from_slice(b"]}");
+        self.out
+    }
+}
+
+/// Writes the body of a reply with one table.
+pub fn write_table(out: &mut Vec<u8>, ctx: &TablesContext<'_>, table: &str) {
+    let mut object = Object::begin(out);
+    if ctx.metadata != Metadata::None {
+        object.name("odata.metadata");
+        object.quoted(&[ctx.base, "/$metadata#Tables/@Element"]);
+    }
+    write_table_members(&mut object, ctx, table);
+    object.end();
+}
+
+/// Writes the body of a reply with a list of tables.
+pub fn write_tables<'t>(out: &mut Vec<u8>, ctx: &TablesContext<'_>, tables: impl IntoIterator<Item = &'t str>) {
+    let mut object = Object::begin(out);
+    if ctx.metadata != Metadata::None {
+        object.name("odata.metadata");
+        object.quoted(&[ctx.base, "/$metadata#Tables"]);
+    }
+    object.name("value");
+    object.out.push(b'[');
+    for (row, table) in tables.into_iter().enumerate() {
+        if row > 0 {
+            object.out.push(b',');
+        }
+        let mut inner = Object::begin(object.out);
+        write_table_members(&mut inner, ctx, table);
+        inner.end();
+    }
+    object.out.push(b']');
+    object.end();
+}
+
+fn write_table_members(object: &mut Object<'_>, ctx: &TablesContext<'_>, table: &str) {
+    if ctx.metadata == Metadata::Full {
+        object.name("odata.type");
+        object.quoted(&[ctx.account, ".Tables"]);
+        object.name("odata.id");
+        object.quoted(&[ctx.base, "/Tables('", table, "')"]);
+        object.name("odata.editLink");
+        object.quoted(&["Tables('", table, "')"]);
+    }
+    object.name("TableName");
+    object.quoted(&[table]);
+}
+
+fn write_context(out: &mut Vec<u8>, ctx: &Context<'_>, element: &str) {
+    out.push(b'"');
+    for piece in [ctx.base, "/$metadata#", ctx.table, element] {
+        write_escaped(out, piece);
+    }
+    if let Some(select) = ctx.select {
+        out.extend_from_slice(b"&$select=");
+        write_escaped(out, select.context());
+    }
+    out.push(b'"');
+}
+
+fn write_members(object: &mut Object<'_>, ctx: &Context<'_>, entity: &EntityView<'_>) -> Result<(), CorruptRecord> {
+    let timestamp = TimeText::new(entity.timestamp);
+    let is_full = ctx.metadata == Metadata::Full;
+    if is_full {
+        object.name("odata.type");
+        object.quoted(&[ctx.account, ".", ctx.table]);
+        object.name("odata.id");
+        object.quoted_with(|out| {
+            write_escaped(out, ctx.base);
+            out.push(b'/');
+            write_entity_path(out, ctx.table, entity.partition_key, entity.row_key);
+        });
+    }
+    if ctx.metadata != Metadata::None {
+        object.name("odata.etag");
+        object.quoted_with(|out| timestamp.write_etag(out));
+    }
+    if is_full {
+        object.name("odata.editLink");
+        object.quoted_with(|out| write_entity_path(out, ctx.table, entity.partition_key, entity.row_key));
+    }
+    let columns = ctx.select.and_then(SelectColumns::names);
+    let Some(columns) = columns else {
+        object.name("PartitionKey");
+        object.quoted(&[entity.partition_key]);
+        object.name("RowKey");
+        object.quoted(&[entity.row_key]);
+        write_timestamp(object, is_full, &timestamp);
+        for property in entity.record.iter() {
+            let (name, value) = property?;
+            write_property(object, ctx.metadata, name, value);
+        }
+        return Ok(());
+    };
+    for name in columns {
+        match entity.property(name)? {
+            _ if name == "Timestamp" => write_timestamp(object, is_full, &timestamp),
+            Some(value) => write_property(object, ctx.metadata, name, value),
+            None => {
+                object.name(name);
+                object.out.extend_from_slice(b"null");
+            }
+        }
+    }
+    Ok(())
+}
+
+fn write_timestamp(object: &mut Object<'_>, is_full: bool, timestamp: &TimeText) {
+    if is_full {
+        object.annotation("Timestamp", EdmType::DateTime);
+    }
+    object.name("Timestamp");
+    object.quoted_with(|out| out.extend_from_slice(timestamp.bytes()));
+}
+
+fn write_property(object: &mut Object<'_>, metadata: Metadata, name: &str, value: ValueRef<'_>) {
+    let needs_type = match value {
+        ValueRef::Binary(_) | ValueRef::DateTime(_) | ValueRef::Guid(_) | ValueRef::Int64(_) => true,
+        ValueRef::Double(value) => !value.is_finite(),
+        ValueRef::Boolean(_) | ValueRef::Int32(_) | ValueRef::String(_) => false,
+    };
+    if needs_type && metadata != Metadata::None {
+        object.annotation(name, value.edm_type());
+    }
+    object.name(name);
+    let out = &mut *object.out;
+    match value {
+        ValueRef::Binary(bytes) => object.quoted_with(|out| write_base64(out, bytes)),
+        ValueRef::Boolean(true) => out.extend_from_slice(b"true"),
+        ValueRef::Boolean(false) => out.extend_from_slice(b"false"),
+        ValueRef::DateTime(date) => object.quoted_with(|out| out.extend_from_slice(TimeText::new(date).bytes())),
+        ValueRef::Double(value) if value.is_nan() => out.extend_from_slice(b"\"NaN\""),
+        ValueRef::Double(f64::INFINITY) => out.extend_from_slice(b"\"Infinity\""),
+        ValueRef::Double(f64::NEG_INFINITY) => out.extend_from_slice(b"\"-Infinity\""),
+        ValueRef::Double(value) => double::write(out, value),
+        ValueRef::Guid(guid) => object.quoted_with(|out| write_guid(out, guid)),
+        ValueRef::Int32(value) => out.extend_from_slice(itoa::Buffer::new().format(value).as_bytes()),
+        ValueRef::Int64(value) => {
+            object.quoted_with(|out| out.extend_from_slice(itoa::Buffer::new().format(value).as_bytes()));
+        }
+        ValueRef::String(text) => write_string(out, text),
+    }
+}
+
+/// As the model prints it, without a formatter call per byte: pages of a thousand rows have thousands of these.
+fn write_guid(out: &mut Vec<u8>, guid: Guid) {
+    const HEX: &[u8; 16] = b"0123456789abcdef";
+    for (at, byte) in guid.0.into_iter().enumerate() {
+        if matches!(at, 4 | 6 | 8 | 10) {
+            out.push(b'-');
+        }
+        out.extend_from_slice(&[HEX[usize::from(byte >> 4)], HEX[usize::from(byte & 15)]]);
+    }
+}
+
+fn write_base64(out: &mut Vec<u8>, bytes: &[u8]) {
+    let start = out.len();
+    let length = base64::encoded_len(bytes.len(), true).expect("a value is far smaller than the address space");
+    out.resize(start + length, 0);
+    let written = STANDARD.encode_slice(bytes, &mut out[start..]).expect("the length was computed for these bytes");
+    debug_assert_eq!(written, length);
+}
+
+/// An object being written: sees to the commas.
+struct Object<'o> {
+    out: &'o mut Vec<u8>,
+    is_empty: bool,
+}
+
+impl<'o> Object<'o> {
+    fn begin(out: &'o mut Vec<u8>) -> Object<'o> {
+        out.push(b'{');
+        Object { out, is_empty: true }
+    }
+
+    fn comma(&mut self) {
+        if !std::mem::take(&mut self.is_empty) {
+            self.out.push(b',');
+        }
+    }
+
+    fn name(&mut self, name: &str) {
+        self.comma();
+        write_string(self.out, name);
+        self.out.push(b':');
+    }
+
+    fn annotation(&mut self, name: &str, edm: EdmType) {
+        self.comma();
+        self.out.push(b'"');
+        write_escaped(self.out, name);
+        self.out.extend_from_slice(b"@odata.type\":\"");
+        self.out.extend_from_slice(edm.name().as_bytes());
+        self.out.push(b'"');
+    }
+
+    fn quoted(&mut self, pieces: &[&str]) {
+        self.quoted_with(|out| pieces.iter().for_each(|piece| write_escaped(out, piece)));
+    }
+
+    /// A string whose content `write` gives; it must need no escapes, or bring them.
+    fn quoted_with(&mut self, write: impl FnOnce(&mut Vec<u8>)) {
+        self.out.push(b'"');
+        write(self.out);
+        self.out.push(b'"');
+    }
+
+    fn end(self) {
+        self.out.push(b'}');
+    }
+}
+
+/// A moment in the form of `Timestamp`, printed once for its two uses.
+struct TimeText {
+    buffer: [u8; 32],
+    length: usize,
+}
+
+impl TimeText {
+    fn new(time: Ticks) -> TimeText {
+        let mut buffer = [0; 32];
+        let mut rest = &mut buffer[..];
+        // Stored ticks are not checked on reading; a damaged one has a year of many digits, and is cut short here.
+        let _ = write!(rest, "{time}");
+        let length = 32 - rest.len();
+        TimeText { buffer, length }
+    }
+
+    fn bytes(&self) -> &[u8] {
+        &self.buffer[..self.length]
+    }
+
+    /// The ETag of the moment, its quotes escaped for JSON.
+    fn write_etag(&self, out: &mut Vec<u8>) {
+        out.extend_from_slice(b"W/\\\"datetime'");
+        for &byte in self.bytes() {
+            match byte {
+                b':' => out.extend_from_slice(b"%3A"),
+                _ => out.push(byte),
+            }
+        }
+        out.extend_from_slice(b"'\\\"");
+    }
+}
