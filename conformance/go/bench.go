@@ -216,6 +216,10 @@ func must[T any](value T, err error) T {
 }
 
 func succeed(err error) {
+	var reply *azcore.ResponseError
+	if errors.As(err, &reply) {
+		panic(fmt.Sprintf("%s is refused with %d %s", reply.RawResponse.Request.Method, reply.StatusCode, reply.ErrorCode))
+	}
 	if err != nil {
 		panic(err)
 	}

@@ -24,7 +24,9 @@ def insert(table, row_key, partition_key="p", prefer="return-no-content", **prop
 
 
 def put(table, row_key, etag=None, partition_key="p", method="PUT", **properties):
-    return Op(method, entity_path(table.name, partition_key, row_key), properties, {"If-Match": etag} if etag else {})
+    """A replace or, by method, a merge; without an ETag the upsert of the same kind."""
+    body = {"PartitionKey": partition_key, "RowKey": row_key, **properties}
+    return Op(method, entity_path(table.name, partition_key, row_key), body, {"If-Match": etag} if etag else {})
 
 
 def delete(table, row_key, etag="*", partition_key="p"):

@@ -6,7 +6,7 @@ import java.util.concurrent.Executors;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.TimeoutException;
 
-/** Runs every scenario and prints one line for each. A scenario is a method; its name in scenarios.txt stands beside it. */
+/** Runs every scenario and prints one line for each. A scenario is a method, listed with its name of scenarios.txt. */
 final class Main {
     private static final int SCENARIO_SECONDS_MAX = 120;
 

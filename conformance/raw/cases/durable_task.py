@@ -1,6 +1,6 @@
 """What the Durable Task framework asks of a table: history in batches guarded by a sentinel row, and the instances table."""
 
-from batch import insert, put, submit
+from batch import delete, insert, put, submit
 from registry import case
 from report import same
 
@@ -62,7 +62,7 @@ def durable_instances(table):
     table.patch({"RuntimeStatus": "Running"}, **path, If_Match="*").expect(204)
     same(table.stored("", INSTANCE), {"RuntimeStatus": "Running", "Name": "f", **started})
     text = ("(CreatedTime ge datetime'2024-05-06T07:08:09.1234567Z') and ((RuntimeStatus eq 'Running') or (RuntimeStatus eq 'Pending'))"
-            f" and (PartitionKey ge 'inst' and PartitionKey lt 'insu')")
+            " and (PartitionKey ge 'inst' and PartitionKey lt 'insu')")
     same(table.rows(text), [""])
     table.patch({}, "", "instance-2", If_Match="*").expect(404, "ResourceNotFound")
 
@@ -70,7 +70,6 @@ def durable_instances(table):
 @case
 def durable_purge(table):
     submit(events(table, 0, 99)).succeeded(*[204] * 99)
-    from batch import delete
     rows = table.query(f"PartitionKey eq '{INSTANCE}'", "$select=RowKey").json()["value"]
     submit([delete(table, row["RowKey"], row["odata.etag"], INSTANCE) for row in rows]).succeeded(*[204] * 99)
     same(table.rows(), [])

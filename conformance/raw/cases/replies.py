@@ -370,7 +370,7 @@ def version_is_echoed():
         shared(person).get("absent", x_ms_version=version).expect(404).header("x-ms-version", version)
 
 
-for version in ("2009-09-19", "2013-08-15", "2015-12-11", "2026-10-06", "2099-01-01"):
+for version in ("2009-04-14", "2009-09-19", "2013-08-15", "2015-12-11", "2026-10-06", "2099-01-01"):
     def accepted(version=version):
         shared(person).query(x_ms_version=version).expect(200)
     add(f"version_{version}_is_accepted", accepted)

@@ -111,7 +111,7 @@ error_table! {
 
     // Entity group transactions as a whole.
     BatchMalformed { detail }          => "InvalidInput", 400, Early, "An error occurred while processing this request.{detail}";
-    TooManyOperations                  => "InvalidInput", 400, Early, "The batch request operation exceeds the maximum 100 changes per change set.";
+    TooManyOperations                  => "InvalidInput", 400, Late, "The batch request operation exceeds the maximum 100 changes per change set.";
     DifferentPartitions                => "CommandsInBatchActOnDifferentPartitions", 400, Late, "All commands in a batch must operate on same entity group.";
     DifferentTables                    => "InvalidInput", 400, Late, "All commands in a batch must operate on the same table.";
     DuplicateRowInBatch                => "InvalidDuplicateRow", 400, Late, "The batch request contains multiple changes with same row key. An entity can appear only once in a batch request.";

@@ -220,6 +220,11 @@ fn main() {
         println!("full scan {:.0} rows/s {bytes}", rows as f64 / t.elapsed().as_secs_f64());
     }
     println!("{:?}\n{}", store.figures(), rss());
+    for e in std::fs::read_dir(&d).unwrap() {
+        let e = e.unwrap();
+        print!("{:?}:{} ", e.file_name(), e.metadata().unwrap().len());
+    }
+    println!();
     let t = Instant::now();
     drop(store);
     println!("close {:?}", t.elapsed());

@@ -6,10 +6,13 @@ use crate::format::{FORMAT, FORMAT_KEY, LAST_VERSION_KEY};
 use crate::options::Options;
 use crate::settings;
 use partita_store::Version;
-use rocksdb::{DB, ErrorKind, IteratorMode, WriteBatch};
+use rocksdb::{DB, ErrorKind, FlushOptions, IteratorMode, WriteBatch};
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 use std::{fmt, io};
+
+/// Each of them costs a start about as much as opening a file; writing them out costs a sync or two.
+const LOGS_KEPT_MAX: usize = 8;
 
 /// Why a folder could not be opened.
 #[derive(Debug)]
@@ -88,6 +91,7 @@ pub(crate) fn open(folder: &Path, options: &Options) -> Result<(DB, Version), Op
         .and_then(|settings| DB::open(&settings, &folder))
         .map_err(|error| database_error(&folder, &error))?;
     let last = check_format(&database, &folder)?;
+    write_out_old_logs(&database, &folder)?;
     Ok((database, last))
 }
 
@@ -123,6 +127,20 @@ fn check_format(database: &DB, folder: &Path) -> Result<Version, OpenError> {
         Some(last) => last.try_into().map(Version::from_be_bytes).map_err(|_| corrupt("its last version is damaged")),
         None => Err(corrupt("its last version is missing")),
     }
+}
+
+/// Rows that were replayed from logs stay in memory, and the logs in the folder, until enough rows have come to be worth
+/// a table file. A store that is started often and written to little would gather a log for every start; when there are
+/// several, they are written out in the background.
+fn write_out_old_logs(database: &DB, folder: &Path) -> Result<(), OpenError> {
+    let files = fs::read_dir(folder).map_err(|error| io_error(folder, &error))?;
+    let logs = files.flatten().filter(|file| file.path().extension().is_some_and(|extension| extension == "log"));
+    if logs.count() > LOGS_KEPT_MAX {
+        let mut settings = FlushOptions::default();
+        settings.set_wait(false);
+        database.flush_opt(&settings).map_err(|error| database_error(folder, &error))?;
+    }
+    Ok(())
 }
 
 /// Not synced: the marks stand in the log before the first commit, whose sync covers them. If they are lost there is no

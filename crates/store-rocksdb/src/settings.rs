@@ -12,8 +12,8 @@ const KIB: usize = 1 << 10;
 const MIB: usize = 1 << 20;
 
 pub(crate) fn database(options: &Options) -> Result<rocksdb::Options, rocksdb::Error> {
-    // The one setting that has no function of its own: without it every start after a crash or a quick stop would leave a
-    // small table file behind, where keeping the replayed rows in memory is enough.
+    // The one setting that has no function of its own. Without it every start would write the rows that it replays from the
+    // log to a small table file and sync that, where keeping them in memory is enough.
     let mut settings = rocksdb::Options::default().get_options_from_string("avoid_flush_during_recovery=true")?;
     settings.create_if_missing(true);
 

@@ -135,6 +135,22 @@ async fn dropped_rows_stay_dropped_and_their_space_on_disk_is_given_back() {
     assert_eq!(store.get(kept, b"p", b"r").await.unwrap().unwrap().value, "stays");
 }
 
+#[tokio::test(flavor = "multi_thread")]
+async fn many_starts_leave_the_folder_tidy() {
+    let folder = tempdir().unwrap();
+    const STARTS: u8 = 50;
+    for start in 0..STARTS {
+        let store = open(folder.path());
+        store.commit(batch(SPACE, b"p", vec![put(&[start], "value")])).await.unwrap();
+    }
+    let files = std::fs::read_dir(folder.path()).unwrap().count();
+    assert!(files < 40, "{files} files after {STARTS} starts");
+    let store = open(folder.path());
+    let mut rows = 0;
+    each_row(&store, SPACE, |_| rows += 1).await;
+    assert_eq!(rows, STARTS);
+}
+
 #[test]
 fn a_folder_in_use_is_locked() {
     let folder = tempdir().unwrap();

@@ -29,7 +29,7 @@ mod tests;
 pub use part::Part;
 pub use reply::{PartReply, response_content_type, write};
 
-use multipart::{Headers, boundary_of, is_multipart, split};
+use multipart::{Headers, boundary_in, boundary_of, is_multipart, split};
 use partita_model::ServiceError;
 use partita_model::limits::BATCH_OPERATIONS_MAX;
 
@@ -49,7 +49,8 @@ pub fn parse<'a>(content_type: &str, body: &'a [u8]) -> Result<Batch<'a>, Servic
         return Err(malformed("The content type of a batch is multipart/mixed."));
     }
     // Two parts are as wrong as a thousand: there is no need to look for more.
-    let mut parts = split(body, &boundary_of(content_type)?, 2)?.into_iter();
+    let announced = boundary_of(content_type)?;
+    let mut parts = split(body, boundary_in(body, &announced), 2)?.into_iter();
     let Some(first) = parts.next() else {
         return Err(malformed("The batch has neither a change set nor a query."));
     };

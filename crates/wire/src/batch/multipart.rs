@@ -41,6 +41,17 @@ pub(super) fn boundary_of(content_type: &str) -> Result<String, ServiceError> {
     Err(malformed("The content type names no boundary."))
 }
 
+/// The boundary of the first line of `body`, for a body that does not have the one its header announces: recorders and
+/// proxies that blank out identifiers change the header and not the body, which still says unmistakably what it is.
+pub(super) fn boundary_in<'a>(body: &'a [u8], announced: &'a str) -> &'a str {
+    if memmem::find(body, announced.as_bytes()).is_some() {
+        return announced;
+    }
+    let (line, _) = split_line(body.trim_ascii_start());
+    let boundary = line.strip_prefix(b"--").and_then(|boundary| std::str::from_utf8(boundary.trim_ascii_end()).ok());
+    boundary.filter(|boundary| !boundary.is_empty()).unwrap_or(announced)
+}
+
 /// A quoted string after its first quote, and what follows the last.
 fn unquote(text: &str) -> Option<(String, &str)> {
     let mut value = String::new();

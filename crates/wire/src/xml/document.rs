@@ -109,11 +109,12 @@ fn read_tree(text: &str) -> Result<Element, ServiceError> {
                 let element = open.pop().ok_or_else(broken)?;
                 close(element, &mut open, &mut root);
             }
-            Event::Text(text) => match open.last_mut() {
-                Some(element) => element.text.push_str(&text.xml10_content()),
-                None if text.xml10_content().trim().is_empty() => {}
-                None => return Err(broken()),
-            },
+            // Text around the root says nothing, so a client that sends some is understood all the same.
+            Event::Text(text) => {
+                if let Some(element) = open.last_mut() {
+                    element.text.push_str(&text.xml10_content());
+                }
+            }
             Event::CData(text) => open.last_mut().ok_or_else(broken)?.text.push_str(&text.xml10_content()),
             Event::GeneralRef(reference) => {
                 let element = open.last_mut().ok_or_else(broken)?;
