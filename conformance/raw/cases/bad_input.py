@@ -38,7 +38,7 @@ def entity(**properties):
 BODIES = {
     "empty": b"", "cut": '{"PartitionKey":"p"', "array": "[]", "string": '"x"', "number": "1", "null": "null",
     "trailing_comma": '{"PartitionKey":"p","RowKey":"bad",}', "text_after": '{"PartitionKey":"p","RowKey":"bad"}x',
-    "single_quotes": "{'PartitionKey':'p','RowKey':'bad'}", "not_utf8": b'{"PartitionKey":"p","RowKey":"bad","V":"\xff\xfe"}',
+    "not_utf8": b'{"PartitionKey":"p","RowKey":"bad","V":"\xff\xfe"}',
     "bare_nan": '{"PartitionKey":"p","RowKey":"bad","V":NaN}', "object_value": entity(V={"a": 1}), "array_value": entity(V=[1]),
     "too_deep": '{"PartitionKey":"p","RowKey":"bad","V":' + "[" * 50000 + "]" * 50000 + "}",
     "xml": "<entry/>",

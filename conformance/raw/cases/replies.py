@@ -267,8 +267,7 @@ for name, accept, format, level in (
         ("absent", None, "", "minimal"),
         ("anything", "*/*", "", "minimal"),
         ("format_wins", FULL, "application/json;odata=nometadata", "none"),
-        ("format_escaped", NONE, "application%2Fjson%3Bodata%3Dminimalmetadata", "minimal"),
-        ("streaming_parameter", "application/json;odata=fullmetadata;streaming=true", "", "full")):
+        ("format_escaped", NONE, "application%2Fjson%3Bodata%3Dminimalmetadata", "minimal")):
     add(f"accept_{name}", negotiated(accept, format, level))
 
 

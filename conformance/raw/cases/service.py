@@ -66,7 +66,7 @@ def service_properties_keep_what_is_omitted():
         set_properties("<HourMetrics><Version>1.0</Version><Enabled>true</Enabled><IncludeAPIs>true</IncludeAPIs><RetentionPolicy>"
                        "<Enabled>true</Enabled><Days>7</Days></RetentionPolicy></HourMetrics>").expect(202)
         before = element("HourMetrics", get_properties().text)
-        set_properties("<Cors>" + rule("http://a.example", "GET") + "</Cors>").expect(202)
+        set_properties("<Cors>" + rule("http://a.example", "GET", "x-a", "x-b") + "</Cors>").expect(202)
         same(element("HourMetrics", get_properties().text), before)
         assert "http://a.example" in get_properties().text, "the rule is missing"
         set_properties("<Cors />").expect(202)
@@ -89,9 +89,9 @@ def retention(days):
 
 BAD = {
     "days_0": (retention(0), "InvalidXmlDocument"), "days_366": (retention(366), "InvalidXmlDocument"),
-    "six_rules": ("<Cors>" + rule("http://a.example", "GET") * 6 + "</Cors>", "InvalidXmlDocument"),
-    "unclosed": ("<Cors>", None), "unknown_method": ("<Cors>" + rule("*", "FETCH") + "</Cors>", None),
-    "negative_age": ("<Cors>" + rule("*", "GET", age=-1) + "</Cors>", None),
+    "six_rules": ("<Cors>" + rule("http://a.example", "GET", "x-a", "x-b") * 6 + "</Cors>", "InvalidXmlDocument"),
+    "unclosed": ("<Cors>", None), "unknown_method": ("<Cors>" + rule("*", "FETCH", "x-a", "x-b") + "</Cors>", None),
+    "negative_age": ("<Cors>" + rule("*", "GET", "x-a", "x-b", age=-1) + "</Cors>", None),
     "not_a_boolean": ("<Logging><Version>1.0</Version><Read>maybe</Read><Write>true</Write><Delete>true</Delete><RetentionPolicy>"
                       "<Enabled>false</Enabled></RetentionPolicy></Logging>", None),
 }

@@ -74,11 +74,13 @@ pub fn verify_shared_key(keys: &AccountKeys, scheme: Scheme, request: &TableRequ
 }
 
 /// The path with the account in place of `{account}-secondary`, as some clients sign a request to a secondary in path
-/// style.
+/// style. The Python client sends `/{account}-secondary/{account}/...` and signs `/{account}/...`.
 fn primary_path<'a>(request: &TableRequest<'a>) -> Cow<'a, str> {
-    let rest = request.path.strip_prefix('/').and_then(|path| path.strip_prefix(request.account));
-    match rest.and_then(|rest| rest.strip_prefix("-secondary")) {
-        Some(rest) if rest.is_empty() || rest.starts_with('/') => Cow::Owned(format!("/{}{rest}", request.account)),
+    let behind_account = |path: &'a str| path.strip_prefix('/').and_then(|path| path.strip_prefix(request.account));
+    let ends = |rest: &str| rest.is_empty() || rest.starts_with('/');
+    match behind_account(request.path).and_then(|rest| rest.strip_prefix("-secondary")) {
+        Some(rest) if behind_account(rest).is_some_and(ends) => Cow::Borrowed(rest),
+        Some(rest) if ends(rest) => Cow::Owned(format!("/{}{rest}", request.account)),
         _ => Cow::Borrowed(request.path),
     }
 }

@@ -39,8 +39,12 @@ impl Address {
         let (segment, rest) = rest.split_at(rest.find('/').unwrap_or(rest.len()));
         let segment = decode(segment, false)?;
         let (account, secondary) = primary(&segment);
+        // The Python client appends the path of its primary endpoint, account and all, to that of the secondary.
+        let again = rest.strip_prefix('/').and_then(|rest| rest.strip_prefix(account));
+        let again = again.filter(|rest| secondary && (rest.is_empty() || rest.starts_with('/')));
         let base = format!("{scheme}://{host}/{segment}");
-        Some(Address { account: account.into(), secondary, base, path: decode(rest, false)? })
+        let path = decode(again.unwrap_or(rest), false)?;
+        Some(Address { account: account.into(), secondary, base, path })
     }
 
     /// The path of a part of a batch: absolute, from the root, or relative; with the account or without. `None` if it has
@@ -80,6 +84,8 @@ mod tests {
             ("127.0.0.1:10002", "/acct/Tables", expect("acct", false, "http://127.0.0.1:10002/acct", "/Tables")),
             ("127.0.0.1:10002", "/acct", expect("acct", false, "http://127.0.0.1:10002/acct", "")),
             ("localhost", "/acct-secondary/T()", expect("acct", true, "http://localhost/acct-secondary", "/T()")),
+            ("localhost", "/acct-secondary/acct/", expect("acct", true, "http://localhost/acct-secondary", "/")),
+            ("localhost", "/acct/acct/", expect("acct", false, "http://localhost/acct", "/acct/")),
             ("tables.internal", "/acct/T%28%29", expect("acct", false, "http://tables.internal/acct", "/T()")),
             ("acct.table.localhost:1", "/Tables", expect("acct", false, "http://acct.table.localhost:1", "/Tables")),
             ("acct-secondary.table.core.net", "/", expect("acct", true, "http://acct-secondary.table.core.net", "/")),

@@ -1,7 +1,7 @@
 //! Error bodies in the two forms of the Table service.
 //!
-//! The first line of the text is the service's own; `RequestId:` and `Time:` follow it at once, since tools cut the
-//! text there. What we know beyond the service's text comes last.
+//! The first line of the text is the service's own. What we know beyond it follows in lines of its own, and the text
+//! ends with `RequestId:` and `Time:`, as the service's always does.
 
 use crate::json_text;
 use crate::xml::write_text;
@@ -33,15 +33,8 @@ pub fn xml(error: &ServiceError, request_id: &str, time: Ticks) -> Vec<u8> {
 }
 
 fn text(error: &ServiceError, index: Option<usize>, request_id: &str, time: Ticks) -> String {
-    let message = error.to_string();
-    let (first, more) = message.split_once('\n').unwrap_or((&message, ""));
     let index = index.map(|index| format!("{index}:")).unwrap_or_default();
-    let mut text = format!("{index}{first}\nRequestId:{request_id}\nTime:{}", time.seven_digits());
-    if !more.is_empty() {
-        text.push('\n');
-        text.push_str(more);
-    }
-    text
+    format!("{index}{error}\nRequestId:{request_id}\nTime:{}", time.seven_digits())
 }
 
 #[cfg(test)]
@@ -73,7 +66,7 @@ mod tests {
         check_json(
             &ServiceError::DuplicateProperties { name: "a\"b".into() },
             None,
-            r#"{"odata.error":{"code":"DuplicatePropertiesSpecified","message":{"lang":"en-US","value":"A property is specified more than one time.\nRequestId:5849a522-0002-00d9-45cd-590556000000\nTime:2026-03-04T05:06:07.8900000Z\nPropertyName:a\"b"}}}"#
+            r#"{"odata.error":{"code":"DuplicatePropertiesSpecified","message":{"lang":"en-US","value":"A property is specified more than one time.\nPropertyName:a\"b\nRequestId:5849a522-0002-00d9-45cd-590556000000\nTime:2026-03-04T05:06:07.8900000Z"}}}"#
                 .replace("a\"b", "a\\\"b")
                 .as_str(),
         );
@@ -87,8 +80,8 @@ mod tests {
             "<m:error xmlns:m=\"http://schemas.microsoft.com/ado/2007/08/dataservices/metadata\">",
             "<m:code>InvalidXmlNodeValue</m:code><m:message xml:lang=\"en-US\">",
             "The value provided for one of the XML nodes in the request body was not in the correct format.\n",
-            "RequestId:5849a522-0002-00d9-45cd-590556000000\nTime:2026-03-04T05:06:07.8900000Z\n",
-            "XmlNodeName:Days\nXmlNodeValue:&lt;&amp;&gt;\u{FFFD}</m:message></m:error>",
+            "XmlNodeName:Days\nXmlNodeValue:&lt;&amp;&gt;\u{FFFD}\n",
+            "RequestId:5849a522-0002-00d9-45cd-590556000000\nTime:2026-03-04T05:06:07.8900000Z</m:message></m:error>",
         );
         assert_eq!(String::from_utf8(xml(&error, ID, time())).unwrap(), expect);
     }

@@ -107,6 +107,8 @@ fn spellings_of_one_path() {
         ("/devstoreaccount1-secondary/T", "/devstoreaccount1-secondary/T", true),
         ("/devstoreaccount1-secondary/T", "/devstoreaccount1/T", true),
         ("/devstoreaccount1-secondary", "/devstoreaccount1", true),
+        ("/devstoreaccount1-secondary/devstoreaccount1/T", "/devstoreaccount1/T", true),
+        ("/devstoreaccount1-secondary/devstoreaccount1T", "/devstoreaccount1T", false),
         ("/devstoreaccount1-secondary/T(a=%27b%27)", "/devstoreaccount1/T(a='b')", true),
         ("/devstoreaccount1/T", "/devstoreaccount1-secondary/T", false),
         ("/devstoreaccount1-secondaryT", "/devstoreaccount1T", false),

@@ -124,12 +124,12 @@ fn check_together(drafts: &[Draft]) -> Result<(), Refused> {
     if drafts.len() > BATCH_OPERATIONS_MAX {
         return Err(Refused { index: BATCH_OPERATIONS_MAX - 1, error: ServiceError::TooManyOperations });
     }
-    let partition = drafts[0].keys.partition_key();
+    let partition = drafts.iter().find_map(|draft| draft.keys.partition_key());
     let mut rows = HashSet::new();
     for (index, draft) in drafts.iter().enumerate() {
         let error = if draft.table.space != drafts[0].table.space {
             ServiceError::DifferentTables
-        } else if draft.keys.partition_key() != partition {
+        } else if draft.keys.partition_key().is_some_and(|key| Some(key) != partition) {
             ServiceError::DifferentPartitions
         } else if draft.keys.row_key().is_some_and(|row_key| !rows.insert(row_key)) {
             ServiceError::DuplicateRowInBatch

@@ -1,0 +1,17 @@
+//! What the tests of the server share: servers to talk to, exact bytes to say to them, and signatures.
+//!
+//! ```text
+//! server    a server in this process, in memory, stopped when it goes out of scope
+//! process   the real binary as a process of its own
+//! http      requests and connections: what is sent is what was written, what came is what is read
+//! signing   accounts, keys and shared access signatures
+//! batch     multipart bodies and what came of their parts
+//! ```
+
+#![allow(dead_code, reason = "each test file is a crate of its own and uses another part of this")]
+
+pub(crate) mod batch;
+pub(crate) mod http;
+pub(crate) mod process;
+pub(crate) mod server;
+pub(crate) mod signing;
