@@ -93,7 +93,11 @@ impl Failure<'_> {
         let mut reply = Reply::plain(self.error.status());
         match form {
             Form::Xml => {
-                reply = reply.body("application/xml", error_body::xml(self.error, self.request_id, self.time));
+                let content_type = match self.error {
+                    ServiceError::AtomFormatNotSupported => "application/xml; charset=utf-8",
+                    _ => "application/xml",
+                };
+                reply = reply.body(content_type, error_body::xml(self.error, self.request_id, self.time));
             }
             Form::Json(metadata) => {
                 let body = error_body::json(self.error, self.index, self.request_id, self.time);

@@ -2,8 +2,10 @@
 //!
 //! It lives in one partition of its own space, so that every change of it is one commit. A copy of it is kept in memory
 //! and is always the truth for readers: it changes behind the commit and under one lock, and no other process writes to
-//! the store. Dropping a table removes its row and its space in the same commit, so that no crash can leave one without
-//! the other; the name is free at once because the next table of that name gets another space.
+//! the store. A change that was begun is brought to its end in a task of its own, whatever becomes of the request, and
+//! the copy is made anew from the store when the outcome of a commit is unknown. Dropping a table removes its row and
+//! its space in the same commit, so that no crash can leave one without the other; the name is free at once because the
+//! next table of that name gets another space.
 //!
 //! ```text
 //! space 0, partition ""
@@ -24,7 +26,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::ops::Bound;
 use std::sync::{Arc, RwLock};
 use std::time::{Duration, Instant};
-use tokio::sync::Mutex;
+use tokio::sync::{Mutex, OwnedMutexGuard};
 
 const CATALOGUE: Space = Space(0);
 const NEXT: &[u8] = b"n";
@@ -66,8 +68,17 @@ pub struct TablePage {
 pub(crate) struct Catalogue {
     store: Arc<dyn Store>,
     known: RwLock<Known>,
-    /// Held while the catalogue changes. Guards the number of the next space.
-    next_space: Mutex<u64>,
+    /// Held while the catalogue changes.
+    changes: Arc<Mutex<Changes>>,
+}
+
+/// What is known to those who change the catalogue only.
+#[derive(Debug)]
+struct Changes {
+    /// The number of the next space. One that was given to a commit is never given again, whatever became of it.
+    next_space: u64,
+    /// Whether a commit may have been made, or may still be made, that is not in the copy.
+    in_doubt: bool,
 }
 
 /// What the catalogue holds, by account and lower-case name.
@@ -79,23 +90,9 @@ struct Known {
 
 impl Catalogue {
     pub(crate) async fn load(store: Arc<dyn Store>) -> Result<Catalogue, StoreError> {
-        let mut known = Known::default();
-        let mut next_space = CATALOGUE.0 + 1;
-        let mut failed = None;
-        let deadline = Instant::now() + Duration::from_secs(3600);
-        let scan = Scan { space: CATALOGUE, start: Position::default(), end: None, deadline, rows_hint: usize::MAX };
-        let mut visit = |row: RowRef<'_>| match load_row(row, &mut known, &mut next_space) {
-            Ok(()) => Step::Next,
-            Err(error) => {
-                failed = Some(error);
-                Step::Stop
-            }
-        };
-        store.scan(scan, &mut visit).await?;
-        match failed {
-            Some(error) => Err(StoreError::Corrupt(format!("the catalogue: {error}"))),
-            None => Ok(Catalogue { store, known: RwLock::new(known), next_space: Mutex::new(next_space) }),
-        }
+        let (known, next_space) = read(&*store).await?;
+        let changes = Changes { next_space, in_doubt: false };
+        Ok(Catalogue { store, known: RwLock::new(known), changes: Arc::new(Mutex::new(changes)) })
     }
 
     fn table(&self, account: &str, name: &TableName) -> Option<Arc<Table>> {
@@ -106,25 +103,84 @@ impl Catalogue {
         self.known.read().expect("nothing panics while it changes the catalogue")
     }
 
-    /// Commits a change, then lets readers see it.
+    /// Waits until it is our turn to change the catalogue.
+    async fn begin(&self) -> Result<OwnedMutexGuard<Changes>, ServiceError> {
+        let mut changes = Arc::clone(&self.changes).lock_owned().await;
+        if changes.in_doubt {
+            self.read_again(&mut changes).await.map_err(service_error)?;
+            changes.in_doubt = false;
+        }
+        Ok(changes)
+    }
+
+    /// Commits a change, then lets readers see it. Once begun it goes on even if nobody waits for it: a request that is
+    /// dropped half way must not leave a commit behind of which the copy knows nothing.
     async fn change(
-        &self,
+        self: &Arc<Self>,
+        mut changes: OwnedMutexGuard<Changes>,
         items: Vec<Item>,
         drop_space: Option<Space>,
-        update: impl FnOnce(&mut Known),
+        update: impl FnOnce(&mut Known) + Send + 'static,
     ) -> Result<(), ServiceError> {
+        let catalogue = Arc::clone(self);
         let batch = Batch { space: CATALOGUE, partition: Vec::new(), items, drop_space };
-        match self.store.commit(batch).await {
-            Ok(_) => {
-                update(&mut self.known.write().expect("nothing panics while it changes the catalogue"));
-                Ok(())
+        let change = tokio::spawn(async move {
+            let error = match catalogue.store.commit(batch).await {
+                Ok(_) => {
+                    update(&mut catalogue.known.write().expect("nothing panics while it changes the catalogue"));
+                    return Ok(());
+                }
+                Err(error) => error,
+            };
+            if matches!(error, StoreError::OutcomeUnknown(_) | StoreError::Conflict { .. }) {
+                // Read now for the sake of readers, and once more before the next change, since the commit may be made
+                // late.
+                changes.in_doubt = true;
+                if let Err(error) = catalogue.read_again(&mut changes).await {
+                    tracing::error!(%error, "the catalogue could not be read again");
+                }
             }
-            Err(error @ StoreError::Conflict { .. }) => {
-                tracing::error!(%error, "the catalogue was changed behind our back");
-                Err(ServiceError::InternalError)
+            match error {
+                StoreError::Conflict { .. } => {
+                    tracing::error!(%error, "the catalogue was changed behind our back");
+                    Err(ServiceError::ServerBusy)
+                }
+                error => Err(service_error(error)),
             }
-            Err(error) => Err(service_error(error)),
+        });
+        change.await.unwrap_or_else(|error| {
+            tracing::error!(%error, "a change of the catalogue ended half way");
+            Err(ServiceError::InternalError)
+        })
+    }
+
+    /// Makes the copy anew.
+    async fn read_again(&self, changes: &mut Changes) -> Result<(), StoreError> {
+        let (known, next_space) = read(&*self.store).await?;
+        changes.next_space = changes.next_space.max(next_space);
+        *self.known.write().expect("nothing panics while it changes the catalogue") = known;
+        Ok(())
+    }
+}
+
+/// What the store holds, and the number of the next space.
+async fn read(store: &dyn Store) -> Result<(Known, u64), StoreError> {
+    let mut known = Known::default();
+    let mut next_space = CATALOGUE.0 + 1;
+    let mut failed = None;
+    let deadline = Instant::now() + Duration::from_secs(3600);
+    let scan = Scan { space: CATALOGUE, start: Position::default(), end: None, deadline, rows_hint: usize::MAX };
+    let mut visit = |row: RowRef<'_>| match load_row(row, &mut known, &mut next_space) {
+        Ok(()) => Step::Next,
+        Err(error) => {
+            failed = Some(error);
+            Step::Stop
         }
+    };
+    store.scan(scan, &mut visit).await?;
+    match failed {
+        Some(error) => Err(StoreError::Corrupt(format!("the catalogue: {error}"))),
+        None => Ok((known, next_space)),
     }
 }
 
@@ -163,40 +219,36 @@ impl TableService {
 
     /// Creates a table.
     pub async fn create_table(&self, account: &str, name: TableName) -> Result<Arc<Table>, ServiceError> {
-        let mut next_space = self.catalogue.next_space.lock().await;
+        let mut changes = self.catalogue.begin().await?;
         if self.catalogue.table(account, &name).is_some() {
             return Err(ServiceError::TableAlreadyExists);
         }
         let lower = name.lower();
-        let table = Arc::new(Table {
-            account: account.to_owned(),
-            name,
-            space: Space(*next_space),
-            access_policies: Vec::new(),
-        });
+        let space = Space(changes.next_space);
+        changes.next_space += 1;
+        let table = Arc::new(Table { account: account.to_owned(), name, space, access_policies: Vec::new() });
         let items = vec![
-            put(NEXT.to_vec(), Expect::Any, &rows::encode_next(*next_space + 1)),
+            put(NEXT.to_vec(), Expect::Any, &rows::encode_next(changes.next_space)),
             put(table_row(account, &lower), Expect::Absent, &rows::encode_table(&table)),
         ];
         let created = table.clone();
         self.catalogue
-            .change(items, None, move |known| {
+            .change(changes, items, None, move |known| {
                 known.tables.entry(created.account.clone()).or_default().insert(lower, created);
             })
             .await?;
-        *next_space += 1;
         Ok(table)
     }
 
     /// Deletes a table and all its entities, in one step. The name may be used again at once.
     pub async fn delete_table(&self, account: &str, name: &TableName) -> Result<(), ServiceError> {
-        let _guard = self.catalogue.next_space.lock().await;
+        let changes = self.catalogue.begin().await?;
         let table = self.catalogue.table(account, name).ok_or(ServiceError::ResourceNotFound)?;
         let lower = name.lower();
         let item = Item { row: table_row(account, &lower), expect: Expect::Present, action: Action::Delete };
         self.catalogue
-            .change(vec![item], Some(table.space), |known| {
-                known.tables.get_mut(account).and_then(|tables| tables.remove(&lower));
+            .change(changes, vec![item], Some(table.space), move |known| {
+                known.tables.get_mut(&table.account).and_then(|tables| tables.remove(&lower));
             })
             .await
     }
@@ -226,13 +278,13 @@ impl TableService {
         name: &TableName,
         policies: Vec<StoredAccessPolicy>,
     ) -> Result<(), ServiceError> {
-        let _guard = self.catalogue.next_space.lock().await;
+        let changes = self.catalogue.begin().await?;
         let table = self.table(account, name)?;
         let table = Arc::new(Table { access_policies: policies, ..(*table).clone() });
         let lower = name.lower();
         let item = put(table_row(account, &lower), Expect::Present, &rows::encode_table(&table));
         self.catalogue
-            .change(vec![item], None, move |known| {
+            .change(changes, vec![item], None, move |known| {
                 known.tables.entry(table.account.clone()).or_default().insert(lower, table);
             })
             .await
@@ -249,14 +301,15 @@ impl TableService {
         account: &str,
         update: impl FnOnce(&mut ServiceProperties),
     ) -> Result<(), ServiceError> {
-        let _guard = self.catalogue.next_space.lock().await;
+        let changes = self.catalogue.begin().await?;
         let mut properties = (*self.service_properties(account)).clone();
         update(&mut properties);
         let row = [b"p", account.as_bytes()].concat();
         let item = put(row, Expect::Any, &rows::encode_properties(&properties));
+        let account = account.to_owned();
         self.catalogue
-            .change(vec![item], None, |known| {
-                known.properties.insert(account.to_owned(), Arc::new(properties));
+            .change(changes, vec![item], None, move |known| {
+                known.properties.insert(account, Arc::new(properties));
             })
             .await
     }

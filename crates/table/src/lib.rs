@@ -21,7 +21,7 @@ use tracing::error;
 #[derive(Debug)]
 pub struct TableService {
     store: Arc<dyn Store>,
-    catalogue: Catalogue,
+    catalogue: Arc<Catalogue>,
 }
 
 /// An entity as it was read, with the bytes it is read from.
@@ -47,7 +47,7 @@ impl StoredEntity {
 impl TableService {
     /// Opens the service on a store, which may be empty.
     pub async fn open(store: Arc<dyn Store>) -> Result<TableService, StoreError> {
-        let catalogue = Catalogue::load(store.clone()).await?;
+        let catalogue = Arc::new(Catalogue::load(store.clone()).await?);
         Ok(TableService { store, catalogue })
     }
 

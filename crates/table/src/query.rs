@@ -107,7 +107,7 @@ impl Page<'_, '_> {
         if end.as_ref().is_some_and(|end| *end <= start) {
             return None;
         }
-        let rows_hint = self.query.rows_max + 1;
+        let rows_hint = self.query.rows_max.saturating_add(1);
         Some(Scan { space: table.space, start, end, deadline: self.query.deadline, rows_hint })
     }
 

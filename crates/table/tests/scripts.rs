@@ -17,14 +17,14 @@
 //!
 //! Timestamps, and so the ETags, are called `v1`, `v2` and so on in the order in which they appear; `if=never` is a tag that
 //! no entity has, and `if=foreign` one that was never ours. `{v1}` in a filter stands for the timestamp. A delete without
-//! `if` means `*`. An entity is shown as `p/r`, its version and its properties, the keys in quotes if they are empty.
+//! `if` means `*`. An entity is shown as `p/r`, its version and its properties, an empty key in quotes.
 
 mod support;
 
 use goldenscript::{ArgumentConsumer, Command, Context};
 use partita_model::{
-    CorsRule, ETag, IfMatch, Metrics, Position, Property, ServiceError, ServiceProperties,
-    StoredAccessPolicy, TableName, TableNameError, Ticks, Value,
+    CorsRule, ETag, IfMatch, Metrics, Position, Property, ServiceError, ServiceProperties, StoredAccessPolicy,
+    TableName, TableNameError, Ticks, Value,
 };
 use partita_odata::Filter;
 use partita_table::{Change, ChangeError, ChangeKind, Table, TableQuery, TableService};
@@ -253,11 +253,12 @@ impl Runner {
     }
 
     fn get(&mut self, account: &str, args: &mut ArgumentConsumer<'_>) -> Output {
-        let table = match self.service.table(account, &table_name(args)?) {
+        let name = table_name(args)?;
+        let (partition, row) = (next(args, "PartitionKey")?, next(args, "RowKey")?);
+        let table = match self.service.table(account, &name) {
             Ok(table) => table,
             Err(error) => return Ok(error.code().to_owned()),
         };
-        let (partition, row) = (next(args, "PartitionKey")?, next(args, "RowKey")?);
         Ok(match self.runtime.block_on(support::get(&self.service, &table, partition, row)) {
             Ok(found) => self.entity(&found),
             Err(error) => error.code().to_owned(),
@@ -265,15 +266,8 @@ impl Runner {
     }
 
     fn query(&mut self, account: &str, args: &mut ArgumentConsumer<'_>) -> Output {
-        let table = match self.service.table(account, &table_name(args)?) {
-            Ok(table) => table,
-            Err(error) => return Ok(error.code().to_owned()),
-        };
+        let name = table_name(args)?;
         let text = self.with_timestamps(args.next_pos().unwrap_or_default());
-        let filter = match Filter::parse(&text) {
-            Ok(filter) => filter,
-            Err(error) => return Ok(error.code().to_owned()),
-        };
         let mut paging = Paging {
             from: match args.take_key("from") {
                 Some("next") => self.next_row.as_ref().map(|(partition, row)| support::position(partition, row)),
@@ -292,12 +286,20 @@ impl Runner {
         }
         paging.rows_max = args.take_key("top").map_or(Ok(paging.rows_max), str::parse)?;
         paging.bytes_max = args.take_key("bytes").map_or(Ok(paging.bytes_max), str::parse)?;
+        let table = match self.service.table(account, &name) {
+            Ok(table) => table,
+            Err(error) => return Ok(error.code().to_owned()),
+        };
+        let filter = match Filter::parse(&text) {
+            Ok(filter) => filter,
+            Err(error) => return Ok(error.code().to_owned()),
+        };
         let page = match self.runtime.block_on(support::query(&self.service, &table, filter.as_ref(), &paging)) {
             Ok(page) => page,
             Err(error) => return Ok(error.code().to_owned()),
         };
         let mut lines: Vec<_> = page.rows.iter().map(|row| self.entity(row)).collect();
-        let mut summary = format!("{}", page.class.name());
+        let mut summary = page.class.name().to_owned();
         if page.class != page.azure_class {
             write!(summary, " (Azure: {})", page.azure_class.name())?;
         }
@@ -430,7 +432,7 @@ fn show_value(value: &Value) -> String {
 
 fn show_key(key: &str) -> String {
     match key {
-        "" => "''".to_owned(),
+        key if key.is_empty() || key.contains(' ') => format!("'{key}'"),
         key if key.len() > VALUE_CHARS_SHOWN_MAX => format!("({} characters)", key.encode_utf16().count()),
         key => key.chars().map(|c| if c.is_ascii() { c.to_string() } else { c.escape_unicode().to_string() }).collect(),
     }

@@ -20,15 +20,20 @@ pub fn json(error: &ServiceError, index: Option<usize>, request_id: &str, time: 
 }
 
 /// The `m:error` form of access policies, service properties and stats. Unlike their successes it has no byte order
-/// mark.
+/// mark. A refusal of Atom has the namespace as its default.
 pub fn xml(error: &ServiceError, request_id: &str, time: Ticks) -> Vec<u8> {
-    let mut out = String::with_capacity(384);
-    out.push_str("<?xml version=\"1.0\" encoding=\"utf-8\"?><m:error xmlns:m=\"");
-    out.push_str("http://schemas.microsoft.com/ado/2007/08/dataservices/metadata\"><m:code>");
-    out.push_str(error.code());
-    out.push_str("</m:code><m:message xml:lang=\"en-US\">");
+    let (prefix, xmlns) = match error {
+        ServiceError::AtomFormatNotSupported => ("", "xmlns"),
+        _ => ("m:", "xmlns:m"),
+    };
+    let code = error.code();
+    let mut out = format!(
+        "<?xml version=\"1.0\" encoding=\"utf-8\"?><{prefix}error \
+         {xmlns}=\"http://schemas.microsoft.com/ado/2007/08/dataservices/metadata\">\
+         <{prefix}code>{code}</{prefix}code><{prefix}message xml:lang=\"en-US\">"
+    );
     write_text(&mut out, &text(error, None, request_id, time));
-    out.push_str("</m:message></m:error>");
+    out.push_str(&format!("</{prefix}message></{prefix}error>"));
     out.into_bytes()
 }
 
