@@ -32,15 +32,14 @@ pub fn check_limits(partition_key: &str, row_key: &str, properties: &[Property])
     if properties.len() > CUSTOM_PROPERTIES_MAX {
         return Err(ServiceError::TooManyProperties);
     }
+    if properties.iter().any(|property| utf16_units(&property.name) > PROPERTY_NAME_UNITS_MAX) {
+        return Err(ServiceError::PropertyNameTooLong);
+    }
+    if let Some(Property { name, .. }) = properties.iter().find(|property| !is_property_name(&property.name)) {
+        return Err(ServiceError::PropertyNameInvalid { name: name.clone() });
+    }
     let mut size = 4 + 2 * (utf16_units(partition_key) + utf16_units(row_key));
     for Property { name, value } in properties {
-        let name_units = utf16_units(name);
-        if name_units > PROPERTY_NAME_UNITS_MAX {
-            return Err(ServiceError::PropertyNameTooLong);
-        }
-        if !is_property_name(name) {
-            return Err(ServiceError::PropertyNameInvalid { name: name.clone() });
-        }
         let too_large = match value {
             Value::Binary(bytes) => bytes.len() > BINARY_BYTES_MAX,
             Value::String(text) => text.len() > STRING_UNITS_MAX && utf16_units(text) > STRING_UNITS_MAX,
@@ -49,7 +48,7 @@ pub fn check_limits(partition_key: &str, row_key: &str, properties: &[Property])
         if too_large {
             return Err(ServiceError::PropertyValueTooLarge { name: name.clone() });
         }
-        size += 8 + 2 * name_units + value.as_ref().size_bytes();
+        size += 8 + 2 * utf16_units(name) + value.as_ref().size_bytes();
     }
     if size > ENTITY_BYTES_MAX {
         return Err(ServiceError::EntityTooLarge);

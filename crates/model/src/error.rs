@@ -127,6 +127,7 @@ error_table! {
     DateOutOfRange { name, value }     => "OutOfRangeInput", 400, Late, "The '{name}' parameter of value '{value}' is out of range.";
     KeyRangeViolated                   => "AuthorizationFailure", 403, Late, "This request is not authorized to perform this operation.";
     BatchPermissionMismatch            => "AuthorizationPermissionMismatch", 403, Late, "This request is not authorized to perform this operation using this permission.";
+    BatchResourceTypeMismatch          => "AuthorizationResourceTypeMismatch", 403, Late, "This request is not authorized to perform this operation using this resource type.";
     BatchNotForSignatures              => "AuthorizationFailure", 403, Late, "This request is not authorized to perform this operation.";
     ResourceNotFound                   => "ResourceNotFound", 404, Store, "The specified resource does not exist.";
 

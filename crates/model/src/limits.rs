@@ -18,6 +18,8 @@ pub const TABLE_NAME_CHARS_MIN: usize = 3;
 pub const TABLE_NAME_CHARS_MAX: usize = 63;
 /// Most bytes of a request body, `$batch` included.
 pub const BODY_BYTES_MAX: usize = 4 * 1024 * 1024;
+/// Most bytes of the bodies of all requests under way together; further ones wait.
+pub const ALL_BODIES_BYTES_MAX: usize = 256 * 1024 * 1024;
 /// Most operations of an entity group transaction.
 pub const BATCH_OPERATIONS_MAX: usize = 100;
 /// Most rows on one page of a query.

@@ -36,7 +36,7 @@ fn parse(list: &AccountList) -> Result<HashMap<String, Arc<AccountKeys>>, String
                 return Err(format!("Account '{name}': a name consists of lower-case letters and digits."));
             }
             let keys: Vec<&str> = keys.iter().map(String::as_str).collect();
-            let keys = AccountKeys::parse(&keys).map_err(|error| format!("Account '{name}': {error}"))?;
+            let keys = AccountKeys::parse(&keys).map_err(|error| format!("Account '{name}': {error}."))?;
             Ok((name.clone(), Arc::new(keys)))
         })
         .collect()

@@ -9,6 +9,7 @@
 //! machine may have in a network works with path style.
 
 use crate::query_string::decode;
+use std::net::Ipv4Addr;
 
 const SECONDARY: &str = "-secondary";
 
@@ -28,7 +29,9 @@ pub(crate) struct Address {
 impl Address {
     /// Reads scheme, host (with port) and path as they were sent. `None` if the path has a broken escape.
     pub(crate) fn parse(scheme: &str, host: &str, path: &str, is_account: impl Fn(&str) -> bool) -> Option<Address> {
-        if let Some((label, _)) = host.split_once('.') {
+        let name = host.rsplit_once(':').map_or(host, |(name, _)| name);
+        let is_number = name.parse::<Ipv4Addr>().is_ok();
+        if let Some((label, _)) = host.split_once('.').filter(|_| !is_number) {
             let (account, secondary) = primary(label);
             if is_account(account) {
                 let base = format!("{scheme}://{host}");

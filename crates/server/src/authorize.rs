@@ -32,6 +32,7 @@ impl Access {
         grant.check_table(operation.table().unwrap_or_default()).map_err(|_| ServiceError::BatchNotForSignatures)?;
         grant.allows(&need).map_err(|error| match error {
             ServiceError::PermissionMismatch => ServiceError::BatchPermissionMismatch,
+            ServiceError::ResourceTypeMismatch => ServiceError::BatchResourceTypeMismatch,
             _ => ServiceError::BatchNotForSignatures,
         })
     }

@@ -12,7 +12,7 @@ use std::time::Duration;
 
 /// A table storage server that speaks the Azure Table protocol.
 #[derive(Debug, Parser)]
-#[command(name = "partita", version, about, args_conflicts_with_subcommands = true)]
+#[command(name = "partita", version, about, args_conflicts_with_subcommands = true, args_override_self = true)]
 pub struct Cli {
     #[command(subcommand)]
     command: Option<Command>,
@@ -87,6 +87,7 @@ pub struct Settings {
     pub account_list: Option<String>,
     /// Accounts of the file: `name = ["key1", "key2"]`.
     #[arg(skip)]
+    #[serde(deserialize_with = "accounts_of_file")]
     pub accounts: BTreeMap<String, Vec<String>>,
     /// Listen beyond this machine although an account has the development key, which everybody knows.
     #[arg(long, value_name = "BOOL", num_args = 0..=1, default_missing_value = "true", require_equals = true, env = "PARTITA_ALLOW_DEVELOPMENT_KEY")]
@@ -382,7 +383,26 @@ impl Config {
 
 fn read_file(path: &Path) -> Result<Settings, String> {
     let text = std::fs::read_to_string(path).map_err(|error| format!("Cannot read {}: {error}.", path.display()))?;
-    toml::from_str(&text).map_err(|error| format!("{} is not a valid configuration: {error}", path.display()))
+    toml::from_str(&text).map_err(|error| {
+        // The error's own text quotes the line, which may hold a key.
+        let line = error.span().map_or(1, |span| text[..span.start].matches('\n').count() + 1);
+        format!("{} is not a valid configuration: line {line}: {}.", path.display(), error.message())
+    })
+}
+
+/// Reads the accounts of a file. Unlike serde's own errors these do not quote what was found, which may be a key.
+fn accounts_of_file<'de, D: serde::Deserializer<'de>>(from: D) -> Result<AccountList, D::Error> {
+    let wrong = || serde::de::Error::custom("accounts are given as name = [\"key1\", \"key2\"]");
+    let toml::Value::Table(table) = toml::Value::deserialize(from)? else { return Err(wrong()) };
+    let account = |(name, keys): (String, toml::Value)| {
+        let toml::Value::Array(keys) = keys else { return Err(wrong()) };
+        let keys = keys.into_iter().map(|key| match key {
+            toml::Value::String(key) => Ok(key),
+            _ => Err(wrong()),
+        });
+        Ok((name, keys.collect::<Result<_, _>>()?))
+    };
+    table.into_iter().map(account).collect()
 }
 
 /// Reads the accounts of a configuration file once more.

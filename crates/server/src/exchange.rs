@@ -11,16 +11,17 @@ use crate::query_string::Query;
 use crate::reply::{Failure, Form, Prefer, Reply};
 use crate::request::{Message, Request};
 use crate::{State, negotiate};
-use bytes::Bytes;
+use bytes::{Bytes, BytesMut};
 use http::{HeaderMap, HeaderName, HeaderValue, Method, Response, header};
-use http_body_util::{BodyExt, Full, LengthLimitError, Limited};
-use hyper::body::{Body, Incoming};
+use http_body_util::{BodyExt, Full};
+use hyper::body::{Body as _, Incoming};
 use partita_auth::Caller;
 use partita_model::limits::{BODY_BYTES_MAX, URL_BYTES_MAX};
 use partita_model::{Layer, ServiceError, Ticks};
 use partita_wire::entity_json::Metadata;
 use std::net::IpAddr;
 use std::time::{Duration, Instant, SystemTime};
+use tokio::sync::SemaphorePermit;
 use tracing::{debug, error};
 
 /// How much of a refused body is read and thrown away, so that the client can read why before the connection closes.
@@ -66,7 +67,7 @@ pub(crate) async fn respond(state: &State, request: hyper::Request<Incoming>, pe
     if status >= 500 && status != 501 {
         error!(request_id, account, operation = name, status, ?took, peer = %peer.address, "request failed");
     } else {
-        debug!(request_id, account, operation = name, status, ?took, peer = %peer.address, path = head.uri.path(), "request");
+        debug!(request_id, account, operation = name, status, ?took, peer = %peer.address, path = loggable(head.uri.path()), "request");
     }
     reply
 }
@@ -88,8 +89,8 @@ impl Exchange<'_> {
             Ok(Some(access)) => {
                 let request = self.request.as_ref().ok_or(ServiceError::InvalidUri)?;
                 let deadline = started + request.timeout()?;
-                let body = read_body(body, deadline).await?;
-                self.handle(&access, body, deadline).await
+                let body = read_body(self.state, body, deadline).await?;
+                self.handle(&access, body.bytes.clone(), deadline).await
             }
             Err(error) => {
                 drain(body).await;
@@ -197,6 +198,12 @@ impl Exchange<'_> {
     }
 }
 
+/// A path without the query that a client may have escaped into it: there could be a signature in it.
+fn loggable(path: &str) -> &str {
+    let end = path.find("%3F").or_else(|| path.find("%3f")).unwrap_or(path.len());
+    &path[..end]
+}
+
 async fn dispatch(ctx: &Context<'_>, message: &Message) -> Result<Reply, ServiceError> {
     match &message.operation {
         Operation::QueryTables => tables::query(ctx, message),
@@ -238,23 +245,44 @@ fn read_head(state: &State, head: &http::request::Parts, https: bool) -> Result<
     })
 }
 
-async fn read_body(mut body: Incoming, deadline: Instant) -> Result<Bytes, ServiceError> {
-    if body.size_hint().lower() > BODY_BYTES_MAX as u64 {
-        drain(body).await;
-        return Err(ServiceError::RequestBodyTooLarge);
-    }
-    let read = Limited::new(&mut body, BODY_BYTES_MAX).collect();
-    let result = match tokio::time::timeout_at(deadline.into(), read).await {
-        Err(_) => return Err(ServiceError::RequestTimedOut),
-        Ok(result) => result,
+/// A body, and the part it takes of the memory for all bodies.
+struct Body<'s> {
+    bytes: Bytes,
+    _memory: Option<SemaphorePermit<'s>>,
+}
+
+/// Reads a body within its own bound, that of all bodies together, and the time of its request.
+async fn read_body(state: &State, mut incoming: Incoming, deadline: Instant) -> Result<Body<'_>, ServiceError> {
+    let mut bytes = BytesMut::new();
+    let mut memory: Option<SemaphorePermit<'_>> = None;
+    let read = async {
+        while bytes.len() + usize::try_from(incoming.size_hint().lower()).unwrap_or(usize::MAX) <= BODY_BYTES_MAX {
+            let data = match incoming.frame().await {
+                None => return Ok(()),
+                Some(Err(_)) => return Err(ServiceError::RequestIncomplete),
+                Some(Ok(frame)) => frame.into_data().unwrap_or_default(),
+            };
+            // Taken as it arrives, so that a client that announces much and sends little holds little.
+            let more = state.bodies.acquire_many(data.len() as u32);
+            let more = tokio::time::timeout_at(deadline.into(), more).await.map_err(|_| ServiceError::ServerBusy)?;
+            let more = more.map_err(|_| ServiceError::ServerBusy)?;
+            match &mut memory {
+                Some(memory) => memory.merge(more),
+                None => memory = Some(more),
+            }
+            bytes.extend_from_slice(&data);
+        }
+        Err(ServiceError::RequestBodyTooLarge)
     };
-    match result {
-        Ok(read) => Ok(read.to_bytes()),
-        Err(error) if error.is::<LengthLimitError>() => {
-            drain(body).await;
+    let read = tokio::time::timeout_at(deadline.into(), read).await;
+    match read.unwrap_or(Err(ServiceError::RequestTimedOut)) {
+        Ok(()) => Ok(Body { bytes: bytes.freeze(), _memory: memory }),
+        Err(ServiceError::RequestBodyTooLarge) => {
+            drop((bytes, memory));
+            drain(incoming).await;
             Err(ServiceError::RequestBodyTooLarge)
         }
-        Err(_) => Err(ServiceError::RequestIncomplete),
+        Err(error) => Err(error),
     }
 }
 

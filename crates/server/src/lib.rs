@@ -26,6 +26,7 @@ use config::{Config, DurabilityName};
 use exchange::Peer;
 use listen::Listener;
 use metrics::Metrics;
+use partita_model::limits::ALL_BODIES_BYTES_MAX;
 use partita_store::{Memory, Store};
 use partita_store_rocksdb::{Durability, Options, RocksStore};
 use partita_table::TableService;
@@ -33,7 +34,7 @@ use request_id::Ids;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use tokio::net::TcpListener;
-use tokio::sync::{mpsc, watch};
+use tokio::sync::{Semaphore, mpsc, watch};
 use tokio::task::JoinHandle;
 use tracing::warn;
 
@@ -45,6 +46,8 @@ pub(crate) struct State {
     service: Arc<TableService>,
     metrics: Metrics,
     ids: Ids,
+    /// The memory left for the bodies of requests.
+    bodies: Semaphore,
 }
 
 /// A server that listens.
@@ -79,8 +82,14 @@ impl Server {
         let service = Arc::new(open(&config).await?);
         let config = Arc::new(config);
         let metrics = Metrics::new(service.clone());
-        let state =
-            Arc::new(State { config: config.clone(), accounts: accounts.clone(), service, metrics, ids: Ids::new() });
+        let state = Arc::new(State {
+            config: config.clone(),
+            accounts: accounts.clone(),
+            service,
+            metrics,
+            ids: Ids::new(),
+            bodies: Semaphore::new(ALL_BODIES_BYTES_MAX),
+        });
 
         let (stop, stopped) = watch::channel(false);
         let (reload, asks) = mpsc::channel(1);

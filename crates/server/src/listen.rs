@@ -1,6 +1,9 @@
 //! Listening: sockets, TLS, HTTP/1.1 and HTTP/2, bounds on connections, and draining at the end.
 
+mod first_word;
+
 use bytes::Bytes;
+use first_word::FirstWord;
 use http::{Request, Response};
 use http_body_util::Full;
 use hyper::body::Incoming;
@@ -24,7 +27,7 @@ use tokio_rustls::rustls::pki_types::pem::PemObject;
 use tokio_rustls::rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use tracing::{debug, warn};
 
-/// How long a connection may take to say its first word, or to agree on TLS.
+/// How long a connection may take to agree on TLS, and again to say its first word.
 const HANDSHAKE_TIME_MAX: Duration = Duration::from_secs(10);
 /// How long requests under way may take once the server is to stop.
 const DRAIN_TIME_MAX: Duration = Duration::from_secs(20);
@@ -79,15 +82,18 @@ where
         };
         let _ = stream.set_nodelay(true);
         let (builder, handler, tls, watcher) = (builder.clone(), handler.clone(), tls.clone(), graceful.watcher());
-        let connections = connections.clone();
+        let (connections, mut stop) = (connections.clone(), stop.clone());
         tokio::spawn(async move {
             connections.inc();
             match tls {
                 None => connection(&builder, stream, peer.ip(), handler, watcher).await,
-                Some(tls) => match tokio::time::timeout(HANDSHAKE_TIME_MAX, tls.accept(stream)).await {
-                    Ok(Ok(stream)) => connection(&builder, stream, peer.ip(), handler, watcher).await,
-                    Ok(Err(error)) => debug!(%error, %peer, "TLS failed"),
-                    Err(_) => debug!(%peer, "TLS took too long"),
+                Some(tls) => tokio::select! {
+                    _ = stop.changed() => {}
+                    accepted = tokio::time::timeout(HANDSHAKE_TIME_MAX, tls.accept(stream)) => match accepted {
+                        Ok(Ok(stream)) => connection(&builder, stream, peer.ip(), handler, watcher).await,
+                        Ok(Err(error)) => debug!(%error, %peer, "TLS failed"),
+                        Err(_) => debug!(%peer, "TLS took too long"),
+                    },
                 },
             }
             connections.dec();
@@ -110,7 +116,8 @@ where
         let answer = handler(request, peer);
         async move { Ok::<_, Infallible>(answer.await) }
     });
-    let connection = builder.serve_connection(TokioIo::new(stream), service).into_owned();
+    let stream = TokioIo::new(FirstWord::new(stream));
+    let connection = builder.serve_connection(stream, service).into_owned();
     if let Err(error) = watcher.watch(connection).await {
         debug!(%error, %peer, "connection ended");
     }

@@ -159,7 +159,7 @@ impl Operation {
         })
     }
 
-    /// Whether it changes anything, which the secondary endpoint refuses.
+    /// Whether it changes anything, which the secondary endpoint refuses. Of a batch its parts decide.
     pub(crate) fn writes(&self) -> bool {
         match self {
             Operation::QueryTables
@@ -168,13 +168,13 @@ impl Operation {
             | Operation::GetServiceProperties
             | Operation::GetServiceStats
             | Operation::QueryEntities { .. }
-            | Operation::GetEntity { .. } => false,
+            | Operation::GetEntity { .. }
+            | Operation::Batch => false,
             Operation::CreateTable
             | Operation::DeleteTable { .. }
             | Operation::SetTableAcl { .. }
             | Operation::SetServiceProperties
-            | Operation::Change { .. }
-            | Operation::Batch => true,
+            | Operation::Change { .. } => true,
         }
     }
 

@@ -66,10 +66,10 @@ impl Request {
                 return bad_header("x-ms-version", version);
             }
         }
-        if let Some(id) = self.headers.get("x-ms-client-request-id") {
-            if id.len() > CLIENT_REQUEST_ID_BYTES_MAX {
-                return bad_header("x-ms-client-request-id", id.to_str().unwrap_or_default());
-            }
+        if let Some(id) = self.headers.get("x-ms-client-request-id")
+            && id.len() > CLIENT_REQUEST_ID_BYTES_MAX
+        {
+            return bad_header("x-ms-client-request-id", id.to_str().unwrap_or_default());
         }
         self.timeout().map(|_| ())
     }

@@ -75,6 +75,11 @@ fn errors() {
     golden("errors");
 }
 
+#[test]
+fn media_types() {
+    golden("media_types");
+}
+
 /// Runs the conversation of a file and compares.
 fn golden(name: &str) {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/goldens").join(format!("{name}.txt"));

@@ -1,6 +1,6 @@
 //! `$batch`: entity group transactions, and the form with a single query.
 
-use super::changes::{self, Draft, Refused};
+use super::changes::{self, Answer, Draft, Refused};
 use super::{Context, entities};
 use crate::negotiate;
 use crate::operation::Operation;
@@ -14,6 +14,7 @@ use partita_wire::entity_json::Metadata;
 pub(crate) async fn run(ctx: &Context<'_>, message: &Message) -> Result<Reply, ServiceError> {
     let content_type = message.header(header::CONTENT_TYPE).unwrap_or_default();
     let (parts, is_query) = match parse(content_type, &message.body)? {
+        Batch::ChangeSet(_) if ctx.address.secondary => return Err(ServiceError::SecondaryWrite),
         Batch::ChangeSet(parts) => (change_set(ctx, &parts).await, false),
         Batch::Query(part) => (vec![query(ctx, &part).await], true),
     };
@@ -44,16 +45,18 @@ async fn change_set(ctx: &Context<'_>, parts: &[Part<'_>]) -> Vec<PartReply> {
         Ok(drafts) => drafts,
         Err(refused) => return fail(refused, None),
     };
-    let prefers: Vec<_> = drafts.iter().map(|draft| draft.prefer).collect();
-    let versions: Vec<_> = drafts.iter().map(Draft::data_service_version).collect();
+    let answers: Vec<_> = drafts.iter().map(|draft| draft.answer.clone()).collect();
     match changes::apply(ctx, drafts).await {
         Err(refused) => {
-            let prefer = prefers[refused.index];
+            let prefer = answers[refused.index].prefer;
             fail(refused, prefer)
         }
         Ok(replies) => {
-            let replies = replies.into_iter().zip(versions).zip(parts);
-            replies.map(|((reply, version), part)| reply.into_part(version, part.content_id.as_deref())).collect()
+            let replies = replies.into_iter().zip(&answers).zip(parts);
+            let part = |((reply, answer), part): ((Reply, &Answer), &Part<'_>)| {
+                reply.into_part(answer.data_service_version(), part.content_id.as_deref())
+            };
+            replies.map(part).collect()
         }
     }
 }

@@ -10,10 +10,11 @@ use crate::operation::{ChangeVerb, Operation};
 use crate::reply::{Prefer, Reply};
 use crate::request::Message;
 use crate::resource::Keys;
+use bytes::Bytes;
 use http::header;
 use partita_model::limits::BATCH_OPERATIONS_MAX;
-use partita_model::{ETag, EntityView, IfMatch, KeyError, PartitionKey, Property, Record, RowKey, ServiceError};
-use partita_table::{Applied, Change, ChangeKind, Table};
+use partita_model::{ETag, EntityView, IfMatch, KeyError, PartitionKey, Property, Record, RowKey, ServiceError, Ticks};
+use partita_table::{Change, ChangeKind, Table};
 use partita_wire::entity_json::{self, EntityBody, KeyField, Metadata, write_entity};
 use partita_wire::url;
 use std::collections::HashSet;
@@ -22,11 +23,17 @@ use std::sync::Arc;
 /// A change before its keys are known to be valid.
 #[derive(Debug)]
 pub(crate) struct Draft {
-    table: Arc<Table>,
-    verb: ChangeVerb,
     keys: DraftKeys,
     properties: Vec<Property>,
     if_match: Option<IfMatch>,
+    pub(crate) answer: Answer,
+}
+
+/// How a change is answered when it was made.
+#[derive(Clone, Debug)]
+pub(crate) struct Answer {
+    table: Arc<Table>,
+    verb: ChangeVerb,
     pub(crate) prefer: Option<Prefer>,
     metadata: Metadata,
 }
@@ -88,7 +95,8 @@ pub(crate) fn draft(ctx: &Context<'_>, message: &Message) -> Result<Draft, Servi
         ChangeVerb::Insert => Prefer::from_headers(&message.headers),
         _ => None,
     };
-    Ok(Draft { table, verb, keys, properties: body.properties, if_match, prefer, metadata })
+    let answer = Answer { table, verb, prefer, metadata };
+    Ok(Draft { keys, properties: body.properties, if_match, answer })
 }
 
 /// The keys of a URL that must have both.
@@ -110,13 +118,14 @@ pub(crate) fn url_keys<'k>(
 /// Applies all drafts or none, and says for each what came of it.
 pub(crate) async fn apply(ctx: &Context<'_>, drafts: Vec<Draft>) -> Result<Vec<Reply>, Refused> {
     check_together(&drafts)?;
-    let changes =
-        drafts.iter().enumerate().map(|(index, draft)| draft.change(ctx).map_err(|error| Refused { index, error }));
+    let answers: Vec<Answer> = drafts.iter().map(|draft| draft.answer.clone()).collect();
+    let changes = drafts.into_iter().enumerate();
+    let changes = changes.map(|(index, draft)| draft.change(ctx).map_err(|error| Refused { index, error }));
     let changes = changes.collect::<Result<Vec<_>, _>>()?;
-    let applied = ctx.service.apply(&drafts[0].table, &changes, ctx.deadline).await;
+    let applied = ctx.service.apply(&answers[0].table, &changes, ctx.deadline).await;
     let applied = applied.map_err(|failed| Refused { index: failed.index, error: failed.error })?;
-    let replies = drafts.iter().zip(&changes).enumerate();
-    Ok(replies.map(|(index, (draft, change))| draft.reply(ctx, change, &applied, index)).collect())
+    let replies = answers.iter().zip(&changes).zip(&applied.records);
+    Ok(replies.map(|((answer, change), record)| answer.reply(ctx, change, applied.timestamp, record)).collect())
 }
 
 /// What a transaction must be as a whole: one table, one partition, each row once, not too many.
@@ -127,7 +136,7 @@ fn check_together(drafts: &[Draft]) -> Result<(), Refused> {
     let partition = drafts.iter().find_map(|draft| draft.keys.partition_key());
     let mut rows = HashSet::new();
     for (index, draft) in drafts.iter().enumerate() {
-        let error = if draft.table.space != drafts[0].table.space {
+        let error = if draft.answer.table.space != drafts[0].answer.table.space {
             ServiceError::DifferentTables
         } else if draft.keys.partition_key().is_some_and(|key| Some(key) != partition) {
             ServiceError::DifferentPartitions
@@ -160,15 +169,10 @@ impl DraftKeys {
 }
 
 impl Draft {
-    /// The data service version the service names in a part that answers this change.
-    pub(crate) fn data_service_version(&self) -> &'static str {
-        if self.verb == ChangeVerb::Insert { "3.0;" } else { "1.0;" }
-    }
-
     /// Checks the keys, and that the caller may reach them.
-    fn change(&self, ctx: &Context<'_>) -> Result<Change, ServiceError> {
+    fn change(self, ctx: &Context<'_>) -> Result<Change, ServiceError> {
         let (partition_key, row_key) = match &self.keys {
-            DraftKeys::Url { partition_key, row_key } => match self.verb {
+            DraftKeys::Url { partition_key, row_key } => match self.answer.verb {
                 ChangeVerb::InsertOrReplace | ChangeVerb::InsertOrMerge => {
                     let too_long = |key: &str, error| match error {
                         KeyError::Slash => ServiceError::QuerySyntax,
@@ -197,8 +201,8 @@ impl Draft {
             }
         };
         ctx.access.check_keys(partition_key.as_str(), row_key.as_str())?;
-        let properties = self.properties.clone();
-        let kind = match (self.verb, self.if_match) {
+        let properties = self.properties;
+        let kind = match (self.answer.verb, self.if_match) {
             (ChangeVerb::Insert, _) => ChangeKind::Insert(properties),
             (ChangeVerb::Replace | ChangeVerb::InsertOrReplace, if_match) => ChangeKind::Replace(properties, if_match),
             (ChangeVerb::Merge | ChangeVerb::InsertOrMerge, if_match) => ChangeKind::Merge(properties, if_match),
@@ -206,8 +210,15 @@ impl Draft {
         };
         Ok(Change { partition_key, row_key, kind })
     }
+}
 
-    fn reply(&self, ctx: &Context<'_>, change: &Change, applied: &Applied, index: usize) -> Reply {
+impl Answer {
+    /// The data service version the service names in a part that answers this change.
+    pub(crate) fn data_service_version(&self) -> &'static str {
+        if self.verb == ChangeVerb::Insert { "3.0;" } else { "1.0;" }
+    }
+
+    fn reply(&self, ctx: &Context<'_>, change: &Change, timestamp: Ticks, record: &Option<Bytes>) -> Reply {
         let no_content = self.verb != ChangeVerb::Insert || self.prefer == Some(Prefer::NoContent);
         let mut reply = Reply::json(if no_content { 204 } else { 201 });
         if let Some(prefer) = self.prefer {
@@ -216,7 +227,7 @@ impl Draft {
         if self.verb == ChangeVerb::Delete {
             return reply;
         }
-        let etag = ETag(applied.timestamp);
+        let etag = ETag(timestamp);
         if self.verb != ChangeVerb::Insert {
             return reply.with("ETag", etag.to_string());
         }
@@ -227,9 +238,8 @@ impl Draft {
         if no_content {
             return reply.with("DataServiceId", location).with("ETag", etag.to_string());
         }
-        let record = applied.records[index].as_deref().unwrap_or_default();
-        let record = Record::open(record).expect("it was encoded for this very insert");
-        let view = EntityView { partition_key, row_key, timestamp: applied.timestamp, record };
+        let record = Record::open(record.as_deref().unwrap_or_default()).expect("it was encoded for this very insert");
+        let view = EntityView { partition_key, row_key, timestamp, record };
         let (base, account) = (ctx.address.base.as_str(), ctx.address.account.as_str());
         let json = entity_json::Context { base, account, table, metadata: self.metadata, select: None };
         let mut body = Vec::new();

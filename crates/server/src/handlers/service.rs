@@ -50,7 +50,10 @@ pub(crate) fn add_cors(reply: Reply, rules: &[CorsRule], headers: &HeaderMap, me
         None => reply,
         Some(rule) => {
             let reply = allow_origin(reply, rule, origin).with("Vary", "Origin");
-            reply.with("Access-Control-Expose-Headers", rule.exposed_headers.join(","))
+            match rule.exposed_headers.as_slice() {
+                [] => reply,
+                exposed => reply.with("Access-Control-Expose-Headers", exposed.join(",")),
+            }
         }
     }
 }
