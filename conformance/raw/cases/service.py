@@ -126,11 +126,6 @@ def service_stats_on_secondary():
 
 
 @case
-def service_stats_on_primary():
-    send("GET", "/?restype=service&comp=stats", Accept="application/xml").expect(400, "InvalidQueryParameterValue")
-
-
-@case
 def service_unknown_comp():
     send("GET", "/?restype=service&comp=nonsense", Accept="application/xml").expect(400)
 

@@ -20,6 +20,8 @@ pub(crate) struct Address {
     pub(crate) account: String,
     /// Whether it was sent to the secondary endpoint.
     pub(crate) secondary: bool,
+    /// Whether the account stands in the path.
+    pub(crate) path_style: bool,
     /// The URL of the service as the client knows it, without a slash at the end.
     pub(crate) base: String,
     /// What follows it, percent-decoded.
@@ -35,7 +37,8 @@ impl Address {
             let (account, secondary) = primary(label);
             if is_account(account) {
                 let base = format!("{scheme}://{host}");
-                return Some(Address { account: account.into(), secondary, base, path: decode(path, false)? });
+                let path = decode(path, false)?;
+                return Some(Address { account: account.into(), secondary, path_style: false, base, path });
             }
         }
         let rest = path.strip_prefix('/').unwrap_or(path);
@@ -47,7 +50,7 @@ impl Address {
         let again = again.filter(|rest| secondary && (rest.is_empty() || rest.starts_with('/')));
         let base = format!("{scheme}://{host}/{segment}");
         let path = decode(again.unwrap_or(rest), false)?;
-        Some(Address { account: account.into(), secondary, base, path })
+        Some(Address { account: account.into(), secondary, path_style: true, base, path })
     }
 
     /// The path of a part of a batch: absolute, from the root, or relative; with the account or without. `None` if it has

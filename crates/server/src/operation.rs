@@ -46,8 +46,8 @@ pub(crate) struct Asked<'a> {
     pub(crate) restype: Option<&'a str>,
     /// Whether there is an `If-Match`: it alone tells an update from an upsert.
     pub(crate) conditional: bool,
-    /// Whether the request came to the secondary endpoint.
-    pub(crate) secondary: bool,
+    /// Whether the request came to where statistics are given: the secondary endpoint, as a rule.
+    pub(crate) has_stats: bool,
 }
 
 impl Operation {
@@ -63,7 +63,7 @@ impl Operation {
                 "PUT" => Ok(Operation::SetServiceProperties),
                 _ => Err(ServiceError::UnsupportedHttpVerb),
             },
-            (Some("service"), Some("stats")) if *asked.resource == Resource::Service && asked.secondary => {
+            (Some("service"), Some("stats")) if *asked.resource == Resource::Service && asked.has_stats => {
                 match asked.verb {
                     "GET" => Ok(Operation::GetServiceStats),
                     _ => Err(ServiceError::UnsupportedHttpVerb),

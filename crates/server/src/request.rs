@@ -40,7 +40,7 @@ pub(crate) struct Message {
 impl Request {
     /// The operation it asks for.
     pub(crate) fn operation(&self) -> Result<Operation, ServiceError> {
-        operation(&self.method, &self.headers, &self.query, &self.address.path, self.address.secondary)
+        operation(&self.method, &self.headers, &self.query, &self.address.path, &self.address)
     }
 
     /// The version the client speaks.
@@ -102,7 +102,7 @@ impl Message {
         let (target, query) = part.target.split_once('?').unwrap_or((&part.target, ""));
         let query = Query::parse(query).ok_or_else(|| malformed("A part has a URL with a broken escape."))?;
         let path = address.part_path(target).ok_or_else(|| malformed("A part has a URL with a broken escape."))?;
-        let operation = operation(&part.method, &headers, &query, &path, address.secondary)?;
+        let operation = operation(&part.method, &headers, &query, &path, address)?;
         Ok(Message { operation, query, headers, body: Bytes::copy_from_slice(part.body) })
     }
 
@@ -123,7 +123,7 @@ fn operation(
     headers: &HeaderMap,
     query: &Query,
     path: &str,
-    secondary: bool,
+    address: &Address,
 ) -> Result<Operation, ServiceError> {
     Operation::parse(Asked {
         verb: tunnelled(method, headers)?,
@@ -131,7 +131,8 @@ fn operation(
         comp: query.get("comp"),
         restype: query.get("restype"),
         conditional: headers.contains_key(header::IF_MATCH),
-        secondary,
+        // A client that derives the secondary from the host name finds none for an address, and asks the primary.
+        has_stats: address.secondary || address.path_style,
     })
 }
 

@@ -248,7 +248,8 @@ fn number(raw: &str, edm: Option<EdmType>) -> Option<Value> {
 fn typed_text(text: &str, edm: EdmType) -> Option<Value> {
     match edm {
         EdmType::Binary => STANDARD.decode(text).map(Value::Binary).ok(),
-        EdmType::Boolean => text.parse().map(Value::Boolean).ok(),
+        // Python writes "False" when it is given a pair of value and type.
+        EdmType::Boolean => text.to_ascii_lowercase().parse().map(Value::Boolean).ok(),
         EdmType::Double => match text {
             "NaN" => Some(Value::Double(f64::NAN)),
             "Infinity" => Some(Value::Double(f64::INFINITY)),

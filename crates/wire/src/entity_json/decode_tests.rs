@@ -71,6 +71,7 @@ fn annotations_give_the_type() {
     check_typed("Edm.String", r#""x""#, text("x"));
     check_typed("Edm.Boolean", "true", Value::Boolean(true));
     check_typed("Edm.Boolean", r#""false""#, Value::Boolean(false));
+    check_typed("Edm.Boolean", r#""True""#, Value::Boolean(true));
     check_typed("Edm.Int32", "7", Value::Int32(7));
     check_typed("Edm.Int32", r#""-7""#, Value::Int32(-7));
     check_typed("Edm.Int64", r#""9223372036854775807""#, Value::Int64(i64::MAX));
