@@ -4,7 +4,7 @@ use crate::limits::{
     BINARY_BYTES_MAX, CUSTOM_PROPERTIES_MAX, ENTITY_BYTES_MAX, PROPERTY_NAME_UNITS_MAX, STRING_UNITS_MAX,
 };
 use crate::value::utf16_units;
-use crate::{CorruptRecord, ETag, PartitionKey, Record, RowKey, ServiceError, Ticks, Value, ValueRef};
+use crate::{CorruptRecord, ETag, Record, ServiceError, Ticks, Value, ValueRef};
 
 /// A named value of an entity.
 #[derive(Clone, Debug, PartialEq)]
@@ -15,19 +15,14 @@ pub struct Property {
     pub value: Value,
 }
 
-/// What a client wants stored: keys and its own properties.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Entity {
-    /// The partition the entity belongs to.
-    pub partition_key: PartitionKey,
-    /// Its name there.
-    pub row_key: RowKey,
-    /// Its own properties, in the order in which they were given.
-    pub properties: Vec<Property>,
-}
-
 /// Checks what the service asks of an entity as a whole: how many properties, their names, the size of each value, the
-/// size of all. For a merge these hold for the result.
+/// size of all, which is by the published formula
+///
+/// ```text
+/// 4 + 2 * (units of PartitionKey and RowKey) + sum over properties of (8 + 2 * units of the name + size of the value)
+/// ```
+///
+/// where a unit is one of UTF-16. For a merge these hold for the result.
 pub fn check_limits(partition_key: &str, row_key: &str, properties: &[Property]) -> Result<(), ServiceError> {
     if properties.len() > CUSTOM_PROPERTIES_MAX {
         return Err(ServiceError::TooManyProperties);

@@ -18,7 +18,7 @@ mod ticks;
 mod value;
 
 pub use access_policy::StoredAccessPolicy;
-pub use entity::{Entity, EntityView, Property, check_limits};
+pub use entity::{EntityView, Property, check_limits};
 pub use error::{Layer, ServiceError, Status};
 pub use etag::{ETag, IfMatch};
 pub use guid::Guid;

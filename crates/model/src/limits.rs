@@ -1,6 +1,6 @@
 //! Every limit of the service, and of ours where the service has none that is published.
 
-/// Most bytes an entity may count by the published formula, see [`crate::Entity::size_bytes`].
+/// Most bytes an entity may count by the published formula, see [`crate::check_limits`].
 pub const ENTITY_BYTES_MAX: usize = 1024 * 1024;
 /// Most properties of an entity besides PartitionKey, RowKey and Timestamp.
 pub const CUSTOM_PROPERTIES_MAX: usize = 252;
