@@ -15,6 +15,12 @@ pub struct Property {
     pub value: Value,
 }
 
+impl From<(&str, Value)> for Property {
+    fn from((name, value): (&str, Value)) -> Property {
+        Property { name: name.to_owned(), value }
+    }
+}
+
 /// Checks what the service asks of an entity as a whole: how many properties, their names, the size of each value, the
 /// size of all, which is by the published formula
 ///
@@ -55,12 +61,12 @@ pub fn check_limits(partition_key: &str, row_key: &str, properties: &[Property])
 fn is_property_name(name: &str) -> bool {
     let mut characters = name.chars();
     let starts = |c: char| c == '_' || c.is_alphabetic();
-    // The Unicode categories Mn, Mc, Pc and Cf as far as the standard library can tell them: what is neither
-    // alphanumeric, ASCII, white space nor control.
     let continues = |c: char| c == '_' || c.is_alphanumeric() || (!c.is_ascii() && is_mark_or_connector(c));
     characters.next().is_some_and(starts) && characters.all(continues)
 }
 
+/// Combining marks and connectors of the scripts in use. The standard library knows letters and digits, not these; a table
+/// of all of Unicode would be a dependency for names that hardly anybody writes.
 fn is_mark_or_connector(c: char) -> bool {
     matches!(c, '\u{300}'..='\u{36F}' | '\u{483}'..='\u{487}' | '\u{591}'..='\u{5C7}' | '\u{610}'..='\u{61A}'
         | '\u{64B}'..='\u{669}' | '\u{6D6}'..='\u{6ED}' | '\u{900}'..='\u{DFF}' | '\u{E31}'..='\u{E4E}'

@@ -16,7 +16,7 @@
 //! client gave them. There is no directory of offsets: entities have few properties, and walking a dozen of them costs
 //! less than a directory would cost to store and check. Tags and the format byte never change their meaning.
 
-use crate::{EdmType, Guid, Property, Ticks, Value, ValueRef};
+use crate::{EdmType, Guid, Property, Ticks, ValueRef};
 
 const FORMAT: u8 = 1;
 
@@ -49,7 +49,7 @@ impl<'a> Record<'a> {
         out
     }
 
-    /// The stored form of `self` after a merge with `changes`: each replaces the property of its name or joins at the end.
+    /// The properties after a merge with `changes`: each replaces the property of its name or joins at the end.
     pub fn merged(self, changes: &[Property]) -> Result<Vec<Property>, CorruptRecord> {
         let mut properties = self
             .iter()
@@ -206,15 +206,10 @@ impl<'a> Cursor<'a> {
     }
 }
 
-impl From<(&str, Value)> for Property {
-    fn from((name, value): (&str, Value)) -> Property {
-        Property { name: name.to_owned(), value }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::Value;
     use proptest::prelude::*;
 
     fn value() -> impl Strategy<Value = Value> {

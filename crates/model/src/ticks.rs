@@ -101,7 +101,7 @@ impl Ticks {
 
     /// Writes the date of an HTTP header.
     pub fn rfc1123(self) -> String {
-        let (days, _) = (self.0 / PER_DAY, ());
+        let days = self.0 / PER_DAY;
         let (year, month, day) = civil_from_days(days);
         let seconds = self.0 % PER_DAY / PER_SECOND;
         format!(
@@ -116,7 +116,7 @@ impl Ticks {
 
     /// Writes ISO 8601 with all seven digits of the fraction, as in error messages and access policies.
     pub fn seven_digits(self) -> String {
-        format!("{}.{:07}Z", self.whole_seconds(), self.0 % PER_SECOND)
+        format!("{}.{:07}Z", Seconds(self), self.0 % PER_SECOND)
     }
 
     /// `MM/dd/yyyy HH:mm:ss`, the form in which the service quotes a date that is out of range.
@@ -125,10 +125,6 @@ impl Ticks {
         let seconds = self.0 % PER_DAY / PER_SECOND;
         format!("{month:02}/{day:02}/{year:04} {:02}:{:02}:{:02}", seconds / 3600, seconds / 60 % 60, seconds % 60)
     }
-
-    fn whole_seconds(self) -> Seconds {
-        Seconds(self)
-    }
 }
 
 /// ISO 8601 with the trailing zeros of the fraction dropped, as in `Timestamp` and in every `Edm.DateTime`.
@@ -136,14 +132,14 @@ impl fmt::Display for Ticks {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut fraction = self.0 % PER_SECOND;
         if fraction == 0 {
-            return write!(f, "{}Z", self.whole_seconds());
+            return write!(f, "{}Z", Seconds(*self));
         }
         let mut width = 7;
         while fraction.is_multiple_of(10) {
             fraction /= 10;
             width -= 1;
         }
-        write!(f, "{}.{fraction:0width$}Z", self.whole_seconds())
+        write!(f, "{}.{fraction:0width$}Z", Seconds(*self))
     }
 }
 
@@ -197,7 +193,6 @@ fn days_from_civil(year: u64, month: u64, day: u64) -> Option<u64> {
         return None;
     }
     let before = year - 1;
-    // Days of the whole months before this one, with February counted as 30 days and then put right.
     let months = [0, 31, 59, 90, 120, 151, 181, 212, 243, 273, 304, 334][month as usize - 1];
     Some(before * 365 + before / 4 - before / 100 + before / 400 + months + u64::from(leap && month > 2) + day - 1)
 }

@@ -10,23 +10,20 @@ use crate::operation::Operation;
 use crate::query_string::Query;
 use crate::reply::{Failure, Form, Prefer, Reply};
 use crate::request::{Message, Request};
-use crate::{State, negotiate};
-use bytes::{Bytes, BytesMut};
+use crate::{State, body, negotiate};
+use bytes::Bytes;
 use http::{HeaderMap, HeaderName, HeaderValue, Method, Response, header};
-use http_body_util::{BodyExt, Full};
-use hyper::body::{Body as _, Incoming};
+use http_body_util::Full;
+use hyper::body::Incoming;
 use partita_auth::Caller;
-use partita_model::limits::{BODY_BYTES_MAX, URL_BYTES_MAX};
+use partita_model::limits::URL_BYTES_MAX;
 use partita_model::{Layer, ServiceError, Ticks};
 use partita_wire::entity_json::Metadata;
 use std::net::IpAddr;
 use std::time::{Duration, Instant, SystemTime};
-use tokio::sync::SemaphorePermit;
 use tracing::{debug, error};
 
-/// How much of a refused body is read and thrown away, so that the client can read why before the connection closes.
-const DRAIN_BYTES_MAX: usize = 4 * BODY_BYTES_MAX;
-const DRAIN_TIME_MAX: Duration = Duration::from_secs(5);
+/// Where a client without credentials is told to get some.
 const CHALLENGE: &str = "Bearer authorization_uri=https://login.microsoftonline.com/common/oauth2/authorize resource_id=https://storage.azure.com";
 
 /// Where a request came from.
@@ -36,77 +33,75 @@ pub(crate) struct Peer {
     pub(crate) https: bool,
 }
 
-/// What is known of a request when its response is written.
+/// One request on its way to its response.
 struct Exchange<'s> {
     state: &'s State,
-    request_id: String,
+    started: Instant,
     now: Ticks,
+    request_id: String,
+    /// `None` as long as the head was not understood.
     request: Option<Request>,
+    /// `None` as long as it is not known what is asked for, and for a preflight.
     operation: Option<Operation>,
 }
 
 /// Answers one request. Never fails: whatever goes wrong is an answer.
 pub(crate) async fn respond(state: &State, request: hyper::Request<Incoming>, peer: Peer) -> Response<Full<Bytes>> {
-    let started = Instant::now();
     let (head, body) = request.into_parts();
-    let now = Ticks::from_system_time(SystemTime::now());
-    let mut exchange = Exchange { state, request_id: state.ids.next(), now, request: None, operation: None };
-    let reply = match exchange.run(&head, body, peer, started).await {
+    let mut exchange = Exchange {
+        state,
+        started: Instant::now(),
+        now: Ticks::from_system_time(SystemTime::now()),
+        request_id: state.ids.next(),
+        request: None,
+        operation: None,
+    };
+    let response = match exchange.run(&head, body, peer).await {
         Ok(reply) => exchange.finish(reply, None),
         Err(error) => exchange.finish(exchange.fail(&error, &head.headers), Some(&error)),
     };
-    let name = match (&exchange.operation, &head.method) {
-        (Some(operation), _) => operation.name(),
-        (None, &Method::OPTIONS) => "PreflightTableRequest",
-        (None, _) => "Unknown",
-    };
-    let status = reply.status().as_u16();
-    state.metrics.request(name, status, started.elapsed());
-    let (request_id, took) = (exchange.request_id.as_str(), started.elapsed());
-    let account = exchange.request.as_ref().map_or("", |request| request.address.account.as_str());
-    if status >= 500 && status != 501 {
-        error!(request_id, account, operation = name, status, ?took, peer = %peer.address, "request failed");
-    } else {
-        debug!(request_id, account, operation = name, status, ?took, peer = %peer.address, path = loggable(head.uri.path()), "request");
-    }
-    reply
+    exchange.record(&head, peer, response.status().as_u16());
+    response
 }
 
 impl Exchange<'_> {
-    async fn run(
-        &mut self,
-        head: &http::request::Parts,
-        body: Incoming,
-        peer: Peer,
-        started: Instant,
-    ) -> Result<Reply, ServiceError> {
+    async fn run(&mut self, head: &http::request::Parts, body: Incoming, peer: Peer) -> Result<Reply, ServiceError> {
         match self.admit(head, peer) {
-            Ok(None) => {
-                let request = self.request.as_ref().ok_or(ServiceError::InvalidUri)?;
-                let properties = self.state.service.service_properties(&request.address.account);
-                service::preflight(&properties.cors, &head.headers)
-            }
-            Ok(Some(access)) => {
-                let request = self.request.as_ref().ok_or(ServiceError::InvalidUri)?;
-                let deadline = started + request.timeout()?;
-                let body = read_body(self.state, body, deadline).await?;
-                self.handle(&access, body.bytes.clone(), deadline).await
-            }
             Err(error) => {
-                drain(body).await;
+                body::drain(body).await;
                 Err(error)
+            }
+            Ok(Admitted::Preflight { account }) => {
+                service::preflight(&self.state.service.service_properties(&account).cors, &head.headers)
+            }
+            Ok(Admitted::Operation { message, address, access, timeout }) => {
+                let deadline = self.started + timeout;
+                let body = body::read(&self.state.bodies, body, deadline).await?;
+                let message = Message { body: body.bytes.clone(), ..message };
+                let ctx = Context {
+                    service: &self.state.service,
+                    metrics: &self.state.metrics,
+                    ids: &self.state.ids,
+                    address: &address,
+                    access: &access,
+                    request_id: &self.request_id,
+                    now: self.now,
+                    deadline,
+                    plan_header: self.state.config.plan_header,
+                };
+                let handled = tokio::time::timeout_at(deadline.into(), dispatch(&ctx, &message)).await;
+                handled.unwrap_or(Err(ServiceError::OperationTimedOut))
             }
         }
     }
 
-    /// Everything up to and with the gate. `None` for a preflight, which has no gate.
-    fn admit(&mut self, head: &http::request::Parts, peer: Peer) -> Result<Option<Access>, ServiceError> {
+    /// Everything up to and with the gate.
+    fn admit(&mut self, head: &http::request::Parts, peer: Peer) -> Result<Admitted, ServiceError> {
         let request = self.request.insert(read_head(self.state, head, peer.https)?);
+        let account = &request.address.account;
         if head.method == Method::OPTIONS {
-            if self.state.accounts.keys(&request.address.account).is_none() {
-                return Err(ServiceError::AccountNotFound);
-            }
-            return Ok(None);
+            self.state.accounts.keys(account).ok_or(ServiceError::AccountNotFound)?;
+            return Ok(Admitted::Preflight { account: account.clone() });
         }
         let operation = self.operation.insert(request.operation()?);
         request.check()?;
@@ -120,28 +115,9 @@ impl Exchange<'_> {
         if request.address.secondary && operation.writes() {
             return Err(ServiceError::SecondaryWrite);
         }
-        Ok(Some(access))
-    }
-
-    async fn handle(&self, access: &Access, body: Bytes, deadline: Instant) -> Result<Reply, ServiceError> {
-        let (Some(request), Some(operation)) = (&self.request, &self.operation) else {
-            return Err(ServiceError::InvalidUri);
-        };
-        let ctx = Context {
-            service: &self.state.service,
-            metrics: &self.state.metrics,
-            ids: &self.state.ids,
-            address: &request.address,
-            access,
-            request_id: &self.request_id,
-            now: self.now,
-            deadline,
-            plan_header: self.state.config.plan_header,
-        };
-        let (operation, query, headers) = (operation.clone(), request.query.clone(), request.headers.clone());
-        let message = Message { operation, query, headers, body };
-        let handled = dispatch(&ctx, &message);
-        tokio::time::timeout_at(deadline.into(), handled).await.unwrap_or(Err(ServiceError::OperationTimedOut))
+        let (query, headers) = (request.query.clone(), request.headers.clone());
+        let message = Message { operation: operation.clone(), query, headers, body: Bytes::new() };
+        Ok(Admitted::Operation { message, address: request.address.clone(), access, timeout: request.timeout()? })
     }
 
     fn fail(&self, error: &ServiceError, headers: &HeaderMap) -> Reply {
@@ -196,6 +172,33 @@ impl Exchange<'_> {
         }
         response
     }
+
+    /// Counts and logs what came of it.
+    fn record(&self, head: &http::request::Parts, peer: Peer, status: u16) {
+        let name = match (&self.operation, &head.method) {
+            (Some(operation), _) => operation.name(),
+            (None, &Method::OPTIONS) => "PreflightTableRequest",
+            (None, _) => "Unknown",
+        };
+        let (request_id, took) = (self.request_id.as_str(), self.started.elapsed());
+        self.state.metrics.request(name, status, took);
+        let account = self.request.as_ref().map_or("", |request| request.address.account.as_str());
+        if status >= 500 && status != 501 {
+            error!(request_id, account, operation = name, status, ?took, peer = %peer.address, "request failed");
+        } else {
+            let path = loggable(head.uri.path());
+            debug!(request_id, account, operation = name, status, ?took, peer = %peer.address, path, "request");
+        }
+    }
+}
+
+/// What may go on.
+#[allow(clippy::large_enum_variant, reason = "there is one per request, and it is taken apart at once")]
+enum Admitted {
+    /// A question of a browser, which has no credentials.
+    Preflight { account: String },
+    /// A request of somebody who may make it; its body is still to be read.
+    Operation { message: Message, address: Address, access: Access, timeout: Duration },
 }
 
 /// A path without the query that a client may have escaped into it: there could be a signature in it.
@@ -243,59 +246,4 @@ fn read_head(state: &State, head: &http::request::Parts, https: bool) -> Result<
         headers: head.headers.clone(),
         address: Address::parse(scheme, host, path, is_account).ok_or(ServiceError::InvalidUri)?,
     })
-}
-
-/// A body, and the part it takes of the memory for all bodies.
-struct Body<'s> {
-    bytes: Bytes,
-    _memory: Option<SemaphorePermit<'s>>,
-}
-
-/// Reads a body within its own bound, that of all bodies together, and the time of its request.
-async fn read_body(state: &State, mut incoming: Incoming, deadline: Instant) -> Result<Body<'_>, ServiceError> {
-    let mut bytes = BytesMut::new();
-    let mut memory: Option<SemaphorePermit<'_>> = None;
-    let read = async {
-        while bytes.len() + usize::try_from(incoming.size_hint().lower()).unwrap_or(usize::MAX) <= BODY_BYTES_MAX {
-            let data = match incoming.frame().await {
-                None => return Ok(()),
-                Some(Err(_)) => return Err(ServiceError::RequestIncomplete),
-                Some(Ok(frame)) => frame.into_data().unwrap_or_default(),
-            };
-            // Taken as it arrives, so that a client that announces much and sends little holds little.
-            let more = state.bodies.acquire_many(data.len() as u32);
-            let more = tokio::time::timeout_at(deadline.into(), more).await.map_err(|_| ServiceError::ServerBusy)?;
-            let more = more.map_err(|_| ServiceError::ServerBusy)?;
-            match &mut memory {
-                Some(memory) => memory.merge(more),
-                None => memory = Some(more),
-            }
-            bytes.extend_from_slice(&data);
-        }
-        Err(ServiceError::RequestBodyTooLarge)
-    };
-    let read = tokio::time::timeout_at(deadline.into(), read).await;
-    match read.unwrap_or(Err(ServiceError::RequestTimedOut)) {
-        Ok(()) => Ok(Body { bytes: bytes.freeze(), _memory: memory }),
-        Err(ServiceError::RequestBodyTooLarge) => {
-            drop((bytes, memory));
-            drain(incoming).await;
-            Err(ServiceError::RequestBodyTooLarge)
-        }
-        Err(error) => Err(error),
-    }
-}
-
-/// Reads what is left of a body, within bounds.
-async fn drain(mut body: Incoming) {
-    let mut left = DRAIN_BYTES_MAX;
-    let read = async {
-        while let Some(Ok(frame)) = body.frame().await {
-            left = left.saturating_sub(frame.data_ref().map_or(0, Bytes::len));
-            if left == 0 {
-                break;
-            }
-        }
-    };
-    let _ = tokio::time::timeout(DRAIN_TIME_MAX, read).await;
 }

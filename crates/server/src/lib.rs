@@ -8,6 +8,7 @@ mod accounts;
 mod address;
 mod admin;
 mod authorize;
+mod body;
 pub mod config;
 mod exchange;
 mod handlers;

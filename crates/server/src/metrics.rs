@@ -74,27 +74,19 @@ struct Engine(Arc<TableService>);
 
 impl Collector for Engine {
     fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> Result<(), std::fmt::Error> {
+        let help = "Figure of the engine";
         for (name, value) in self.0.store().figures() {
-            let full = format!("store_{name}");
+            // The format adds the suffix of counters by itself.
             match name.strip_suffix("_total") {
                 Some(name) => {
                     let counter = ConstCounter::new(value);
-                    let full = format!("store_{name}");
-                    counter.encode(encoder.encode_descriptor(
-                        &full,
-                        "Figure of the engine",
-                        None,
-                        counter.metric_type(),
-                    )?)?;
+                    let name = format!("store_{name}");
+                    counter.encode(encoder.encode_descriptor(&name, help, None, counter.metric_type())?)?;
                 }
                 None => {
-                    let gauge = ConstGauge::new(value as i64);
-                    gauge.encode(encoder.encode_descriptor(
-                        &full,
-                        "Figure of the engine",
-                        None,
-                        gauge.metric_type(),
-                    )?)?;
+                    let gauge = ConstGauge::new(i64::try_from(value).unwrap_or(i64::MAX));
+                    let name = format!("store_{name}");
+                    gauge.encode(encoder.encode_descriptor(&name, help, None, gauge.metric_type())?)?;
                 }
             }
         }

@@ -210,12 +210,12 @@ impl Store for RocksStore {
         let Shared { counters, queue, spaces, .. } = &*self.shared;
         let property = |name| self.shared.property(name);
         vec![
-            ("commits", counters.commits.get()),
-            ("commit_conflicts", counters.conflicts.get()),
-            ("commit_groups", counters.groups.get()),
-            ("commit_late_reads", counters.committer_reads.get()),
+            ("commits_total", counters.commits.get()),
+            ("commit_conflicts_total", counters.conflicts.get()),
+            ("commit_groups_total", counters.groups.get()),
+            ("commit_late_reads_total", counters.committer_reads.get()),
             ("commit_queue_commits", queue.len() as u64),
-            ("syncs", counters.syncs.get()),
+            ("syncs_total", counters.syncs.get()),
             ("writes_failed", u64::from(self.shared.failure.is_set())),
             ("dropped_spaces", spaces.dropped_count() as u64),
             ("reclaims_pending", counters.reclaims_pending.get()),

@@ -46,7 +46,7 @@ async fn every_durability_outlives_a_close() {
         for row in 0..50_u8 {
             store.commit(batch(SPACE, b"p", vec![put(&[row], "value")])).await.unwrap();
         }
-        let (groups, syncs) = (figure(&store, "commit_groups"), figure(&store, "syncs"));
+        let (groups, syncs) = (figure(&store, "commit_groups_total"), figure(&store, "syncs_total"));
         match durability {
             Durability::Sync => assert_eq!(syncs, groups),
             Durability::Interval(_) => {}
@@ -65,7 +65,7 @@ async fn an_interval_syncs_by_itself() {
     let folder = tempdir().unwrap();
     let store = open_with(folder.path(), Durability::Interval(Duration::from_millis(1)));
     store.commit(batch(SPACE, b"p", vec![put(b"r", "value")])).await.unwrap();
-    while figure(&store, "syncs") == 0 {
+    while figure(&store, "syncs_total") == 0 {
         tokio::task::yield_now().await;
     }
 }

@@ -212,6 +212,7 @@ pub trait Store: fmt::Debug + Send + Sync + 'static {
     /// clock at the time of the commit.
     async fn commit(&self, batch: Batch) -> Result<Version>;
 
-    /// Figures of the engine for people who watch it: names in `snake_case` with the unit last.
+    /// Figures of the engine for people who watch it: names in `snake_case` with the unit last. One that ends in `_total`
+    /// only grows.
     fn figures(&self) -> Vec<(&'static str, u64)>;
 }

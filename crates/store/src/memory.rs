@@ -158,8 +158,8 @@ impl Store for Memory {
         let state = self.read();
         let rows: usize = state.spaces.values().map(BTreeMap::len).sum();
         vec![
-            ("commits", state.commits),
-            ("commit_conflicts", state.conflicts),
+            ("commits_total", state.commits),
+            ("commit_conflicts_total", state.conflicts),
             ("dropped_spaces", state.dropped.len() as u64),
             ("rows", rows as u64),
         ]

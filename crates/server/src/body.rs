@@ -1,0 +1,71 @@
+//! Reading the bodies of requests: within bounds of size, time and memory.
+
+use bytes::{Bytes, BytesMut};
+use http_body_util::BodyExt;
+use hyper::body::{Body as _, Incoming};
+use partita_model::ServiceError;
+use partita_model::limits::BODY_BYTES_MAX;
+use std::time::{Duration, Instant};
+use tokio::sync::{Semaphore, SemaphorePermit};
+
+/// How much of a refused body is read and thrown away, so that the client can read why before the connection closes.
+const DRAIN_BYTES_MAX: usize = 4 * BODY_BYTES_MAX;
+const DRAIN_TIME_MAX: Duration = Duration::from_secs(5);
+/// A body, and the part it takes of the memory for all bodies.
+pub(crate) struct Body<'s> {
+    pub(crate) bytes: Bytes,
+    _memory: Option<SemaphorePermit<'s>>,
+}
+
+/// Reads a body within its own bound, that of all bodies together, and the time of its request.
+pub(crate) async fn read(
+    memory: &Semaphore,
+    mut incoming: Incoming,
+    deadline: Instant,
+) -> Result<Body<'_>, ServiceError> {
+    let mut bytes = BytesMut::new();
+    let mut taken: Option<SemaphorePermit<'_>> = None;
+    let read = async {
+        while bytes.len() + usize::try_from(incoming.size_hint().lower()).unwrap_or(usize::MAX) <= BODY_BYTES_MAX {
+            let data = match incoming.frame().await {
+                None => return Ok(()),
+                Some(Err(_)) => return Err(ServiceError::RequestIncomplete),
+                Some(Ok(frame)) => frame.into_data().unwrap_or_default(),
+            };
+            // Taken as it arrives, so that a client that announces much and sends little holds little.
+            let more = memory.acquire_many(data.len() as u32);
+            let more = tokio::time::timeout_at(deadline.into(), more).await.map_err(|_| ServiceError::ServerBusy)?;
+            let more = more.map_err(|_| ServiceError::ServerBusy)?;
+            match &mut taken {
+                Some(taken) => taken.merge(more),
+                None => taken = Some(more),
+            }
+            bytes.extend_from_slice(&data);
+        }
+        Err(ServiceError::RequestBodyTooLarge)
+    };
+    let read = tokio::time::timeout_at(deadline.into(), read).await;
+    match read.unwrap_or(Err(ServiceError::RequestTimedOut)) {
+        Ok(()) => Ok(Body { bytes: bytes.freeze(), _memory: taken }),
+        Err(ServiceError::RequestBodyTooLarge) => {
+            drop((bytes, taken));
+            drain(incoming).await;
+            Err(ServiceError::RequestBodyTooLarge)
+        }
+        Err(error) => Err(error),
+    }
+}
+
+/// Reads what is left of a body, within bounds.
+pub(crate) async fn drain(mut body: Incoming) {
+    let mut left = DRAIN_BYTES_MAX;
+    let read = async {
+        while let Some(Ok(frame)) = body.frame().await {
+            left = left.saturating_sub(frame.data_ref().map_or(0, Bytes::len));
+            if left == 0 {
+                break;
+            }
+        }
+    };
+    let _ = tokio::time::timeout(DRAIN_TIME_MAX, read).await;
+}
