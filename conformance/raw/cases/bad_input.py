@@ -134,7 +134,7 @@ add("table_name_message", refuses(400, "InvalidResourceName", "POST", "/Tables",
 add("table_name_length_message", refuses(400, "OutOfRangeInput", "POST", "/Tables", '{"TableName":"ab"}',
                                          "The specified resource name length is not within the permissible limits."))
 add("table_name_reserved", refuses(*BROKEN, "POST", "/Tables", '{"TableName":"Tables"}'))
-add("table_name_empty", refuses(400, ("InvalidInput", "PropertiesNeedValue", "OutOfRangeInput"),
+add("table_name_empty", refuses(400, ("InvalidInput", "PropertiesNeedValue"),
                                 "POST", "/Tables", '{"TableName":""}'))
 add("table_name_missing", refuses(400, None, "POST", "/Tables", "{}"))
 add("table_name_number", refuses(400, None, "POST", "/Tables", '{"TableName":5}'))

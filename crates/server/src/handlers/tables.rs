@@ -14,7 +14,8 @@ use partita_wire::{token, url};
 pub(crate) async fn create(ctx: &Context<'_>, message: &Message) -> Result<Reply, ServiceError> {
     negotiate::check_json_body(&message.headers)?;
     let json = context(ctx, message)?;
-    let name = decode_table_name(&message.body)?.ok_or(ServiceError::PropertiesNeedValue)?;
+    let name = decode_table_name(&message.body)?.filter(|name| !name.is_empty());
+    let name = name.ok_or(ServiceError::PropertiesNeedValue)?;
     let name = TableName::parse(&name).map_err(|error| match error {
         TableNameError::Length => ServiceError::NewTableNameLength,
         TableNameError::Characters => ServiceError::NewTableNameCharacters,
