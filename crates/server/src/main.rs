@@ -3,6 +3,7 @@
 use clap::Parser;
 use partita_server::Server;
 use partita_server::config::{Cli, Config, DEVELOPMENT_KEY, LogFormat};
+use std::io::IsTerminal;
 use std::process::ExitCode;
 use tokio::signal::unix::{SignalKind, signal};
 use tracing::info;
@@ -81,7 +82,8 @@ fn announce(config: &Config, server: &Server) {
 
 /// Sets up logging to the error stream and, if asked for, of every request to a file.
 fn log_to(config: &Config) -> Result<(), String> {
-    let to_stderr = fmt::layer().with_writer(std::io::stderr).with_target(false);
+    let is_terminal = std::io::stderr().is_terminal();
+    let to_stderr = fmt::layer().with_writer(std::io::stderr).with_ansi(is_terminal).with_target(false);
     let to_stderr = match config.log_format {
         LogFormat::Text => to_stderr.boxed(),
         LogFormat::Json => to_stderr.json().boxed(),

@@ -54,8 +54,7 @@ impl TableService {
     ) -> Result<(QueryEnd, QueryReport), ServiceError> {
         let plan = Plan::of(query.filter);
         let class = plan.class();
-        let mut page =
-            Page { query, plan, sink, bytes: 0, report_read: 0, report_returned: 0, next: None, failed: None };
+        let mut page = Page { query, plan, sink, bytes: 0, rows_read: 0, rows_returned: 0, next: None, failed: None };
         if let Some(scan) = page.scan(table) {
             let end = self.store.scan(scan, &mut |row| page.visit(row)).await.map_err(service_error)?;
             if let ScanEnd::Deadline(position) = end {
@@ -68,8 +67,8 @@ impl TableService {
         let report = QueryReport {
             class,
             azure_class: page.plan.azure_class(),
-            rows_read: page.report_read,
-            rows_returned: page.report_returned,
+            rows_read: page.rows_read,
+            rows_returned: page.rows_returned,
         };
         let end = page.next.map(|position| keys(&position)).transpose().map_err(corrupt)?;
         Ok((end, report))
@@ -89,8 +88,8 @@ struct Page<'q, 's> {
     plan: Plan,
     sink: &'s mut Sink<'s>,
     bytes: usize,
-    report_read: u64,
-    report_returned: u64,
+    rows_read: u64,
+    rows_returned: u64,
     next: Option<Position>,
     failed: Option<CorruptRecord>,
 }
@@ -119,11 +118,11 @@ impl Page<'_, '_> {
         }
         // The page is full, and this row, which may or may not match, is where the next one starts: looking for the next
         // match instead could read the rest of the table for nothing.
-        if self.report_returned as usize >= self.query.rows_max || self.bytes >= self.query.bytes_max {
+        if self.rows_returned as usize >= self.query.rows_max || self.bytes >= self.query.bytes_max {
             self.next = Some(Position::new(row.partition, row.row));
             return Step::Stop;
         }
-        self.report_read += 1;
+        self.rows_read += 1;
         match self.take(row) {
             Ok(()) => Step::Next,
             Err(error) => {
@@ -146,7 +145,7 @@ impl Page<'_, '_> {
         };
         if wanted {
             self.bytes = (self.sink)(&view)?;
-            self.report_returned += 1;
+            self.rows_returned += 1;
         }
         Ok(())
     }
