@@ -81,6 +81,14 @@ impl<'a> Committer<'a> {
         self.shared.last_group.store(self.last_group, Ordering::Release);
         self.shared.counters.groups.add(1);
 
+        if written.is_ok() {
+            // Before the answers: whoever has one can see that its space is still to be reclaimed.
+            for space in to_reclaim {
+                self.shared.counters.reclaims_pending.add(1);
+                // The other end is gone only when the store is closing.
+                let _ = self.reclaim.send(space);
+            }
+        }
         match written {
             // Whoever no longer waits for the answer has no use for it.
             Ok(()) => answers.into_iter().for_each(|(answer, outcome)| drop(answer.send(outcome))),
@@ -94,11 +102,6 @@ impl<'a> Committer<'a> {
                     drop(answer.send(outcome));
                 }
             }
-        }
-        for space in to_reclaim {
-            self.shared.counters.reclaims_pending.add(1);
-            // The other end is gone only when the store is closing.
-            let _ = self.reclaim.send(space);
         }
     }
 
