@@ -73,7 +73,6 @@ error_table! {
     CorsHeaderMissing                  => "InvalidHeaderValue", 400, Front, "A required CORS header is not present.";
     CorsPreflightFailure               => "CorsPreflightFailure", 403, Front, "CORS not enabled or no matching rule found for this request.";
     InvalidQueryParameterValue { name, value } => "InvalidQueryParameterValue", 400, Front, "Value for one of the query parameters specified in the request URI is invalid.\nQueryParameterName:{name}\nQueryParameterValue:{value}";
-    OutOfRangeQueryParameterValue { name, value } => "OutOfRangeQueryParameterValue", 400, Front, "One of the query parameters specified in the request URI is outside the permissible range.\nQueryParameterName:{name}\nQueryParameterValue:{value}";
     InvalidUri                         => "InvalidUri", 400, Front, "The requested URI does not represent any resource on the server.";
     UnsupportedHttpVerb                => "UnsupportedHttpVerb", 405, Front, "The resource doesn't support specified Http Verb.";
     InvalidHeaderValue { name, value } => "InvalidHeaderValue", 400, Front, "The value for one of the HTTP headers is not in the correct format.\nHeaderName:{name}\nHeaderValue:{value}";
@@ -87,7 +86,6 @@ error_table! {
 
     // Content negotiation.
     AtomFormatNotSupported             => "AtomFormatNotSupported", 415, Early, "Atom format is not supported.";
-    JsonFormatNotSupported             => "JsonFormatNotSupported", 415, Early, "JSON format is not supported.";
     JsonVerboseFormatNotSupported      => "JsonVerboseFormatNotSupported", 415, Early, "JSON verbose format is not supported.";
     MediaTypeNotSupported              => "MediaTypeNotSupported", 415, Early, "None of the provided media types are supported";
 
