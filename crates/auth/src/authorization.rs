@@ -13,40 +13,40 @@ pub enum Scheme {
 }
 
 /// A parsed `Authorization` header.
-#[derive(Clone, PartialEq, Eq)]
-pub enum Authorization {
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum Authorization<'a> {
     /// A signature with an account key.
     SharedKey {
         /// What was signed.
         scheme: Scheme,
         /// The account whose key it claims to be.
-        account: String,
+        account: &'a str,
         /// In base64.
-        signature: String,
+        signature: &'a str,
     },
     /// A token of an identity provider, not looked at.
     Bearer {
         /// All that follows the scheme.
-        token: String,
+        token: &'a str,
     },
 }
 
-impl Authorization {
+impl<'a> Authorization<'a> {
     /// Reads the value of the header. The name of the scheme is taken in any case, as HTTP has it.
-    pub fn parse(header: &str) -> Result<Authorization, ServiceError> {
+    pub fn parse(header: &'a str) -> Result<Authorization<'a>, ServiceError> {
         let (name, rest) = header.trim().split_once(' ').ok_or(ServiceError::AuthorizationMalformed)?;
         let rest = rest.trim_start();
         let scheme = match name {
             name if name.eq_ignore_ascii_case("SharedKey") => Scheme::SharedKey,
             name if name.eq_ignore_ascii_case("SharedKeyLite") => Scheme::SharedKeyLite,
             name if name.eq_ignore_ascii_case("Bearer") => {
-                return Ok(Authorization::Bearer { token: rest.to_owned() });
+                return Ok(Authorization::Bearer { token: rest });
             }
             _ => return Err(ServiceError::AuthorizationMalformed),
         };
         match rest.split_once(':') {
             Some((account, signature)) if !account.is_empty() => {
-                Ok(Authorization::SharedKey { scheme, account: account.to_owned(), signature: signature.to_owned() })
+                Ok(Authorization::SharedKey { scheme, account, signature })
             }
             _ => Err(ServiceError::AuthorizationMalformed),
         }
@@ -54,7 +54,7 @@ impl Authorization {
 }
 
 /// Whoever reads a log must not be able to repeat the request, so signature and token stay out of it.
-impl fmt::Debug for Authorization {
+impl fmt::Debug for Authorization<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Authorization::SharedKey { scheme, account, .. } => write!(f, "{scheme:?} {account}:.."),
@@ -74,10 +74,10 @@ mod tests {
             ("SharedKeyLite a:c2ln=", Scheme::SharedKeyLite, "a", "c2ln="),
             ("sharedkeylite  a:b:c ", Scheme::SharedKeyLite, "a", "b:c"),
         ] {
-            let expect = Authorization::SharedKey { scheme, account: account.into(), signature: signature.into() };
+            let expect = Authorization::SharedKey { scheme, account, signature };
             assert_eq!(Authorization::parse(header), Ok(expect), "{header}");
         }
-        assert_eq!(Authorization::parse("Bearer a.b.c"), Ok(Authorization::Bearer { token: "a.b.c".into() }));
+        assert_eq!(Authorization::parse("Bearer a.b.c"), Ok(Authorization::Bearer { token: "a.b.c" }));
     }
 
     #[test]

@@ -5,18 +5,21 @@ use partita_model::ServiceError;
 
 /// The credential of a request. It is only read here, not yet believed.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Credential {
+pub enum Credential<'a> {
     /// Neither header nor signature.
     None,
     /// An `Authorization` header.
-    Header(Authorization),
+    Header(Authorization<'a>),
     /// A shared access signature in the query.
     Sas(Box<Sas>),
 }
 
-impl Credential {
+impl<'a> Credential<'a> {
     /// Reads header and query. The header wins: beside it a signature in the query is not even parsed.
-    pub fn from_request(authorization: Option<&str>, query: &[(String, String)]) -> Result<Credential, ServiceError> {
+    pub fn from_request(
+        authorization: Option<&'a str>,
+        query: &[(String, String)],
+    ) -> Result<Credential<'a>, ServiceError> {
         if let Some(header) = authorization {
             return Authorization::parse(header).map(Credential::Header);
         }

@@ -38,13 +38,19 @@ pub struct TableRequest<'a> {
 /// The text a client signs.
 pub fn string_to_sign(scheme: Scheme, request: &TableRequest<'_>) -> String {
     let TableRequest { account, path, date, .. } = request;
-    let mut text = match scheme {
-        Scheme::SharedKey => {
-            let verb = request.method.to_ascii_uppercase();
-            format!("{verb}\n{}\n{}\n{date}\n/{account}{path}", request.content_md5, request.content_type)
+    let mut text = String::with_capacity(192 + path.len());
+    if scheme == Scheme::SharedKey {
+        text.push_str(request.method);
+        text.make_ascii_uppercase();
+        for line in [request.content_md5, request.content_type] {
+            text.push('\n');
+            text.push_str(line);
         }
-        Scheme::SharedKeyLite => format!("{date}\n/{account}{path}"),
-    };
+        text.push('\n');
+    }
+    for piece in [date, "\n/", account, path] {
+        text.push_str(piece);
+    }
     if let Some(comp) = request.comp {
         text.push_str("?comp=");
         text.push_str(comp);

@@ -7,10 +7,29 @@ use std::fmt;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ETag(pub Ticks);
 
+impl ETag {
+    /// Writes the tag, with `quote` for its quotes: in JSON they are escaped.
+    pub fn write(self, out: &mut Vec<u8>, quote: &str) {
+        let time = self.0.text();
+        let mut pieces = time.as_bytes().split(|&byte| byte == b':');
+        out.extend_from_slice(b"W/");
+        out.extend_from_slice(quote.as_bytes());
+        out.extend_from_slice(b"datetime'");
+        out.extend_from_slice(pieces.next().unwrap_or_default());
+        for piece in pieces {
+            out.extend_from_slice(b"%3A");
+            out.extend_from_slice(piece);
+        }
+        out.push(b'\'');
+        out.extend_from_slice(quote.as_bytes());
+    }
+}
+
 impl fmt::Display for ETag {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let time = self.0.to_string().replace(':', "%3A");
-        write!(f, "W/\"datetime'{time}'\"")
+        let mut text = Vec::with_capacity(48);
+        self.write(&mut text, "\"");
+        f.write_str(std::str::from_utf8(&text).map_err(|_| fmt::Error)?)
     }
 }
 

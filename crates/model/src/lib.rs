@@ -27,5 +27,5 @@ pub use position::Position;
 pub use record::{CorruptRecord, Record};
 pub use service_properties::{CorsRule, Logging, Metrics, ServiceProperties};
 pub use table_name::{TableName, TableNameError};
-pub use ticks::Ticks;
+pub use ticks::{Ticks, TimeText};
 pub use value::{EdmType, Value, ValueRef};

@@ -72,6 +72,11 @@ impl<'a> Record<'a> {
         }
     }
 
+    /// How many bytes it has.
+    pub fn size_bytes(self) -> usize {
+        self.properties.len() + 1
+    }
+
     /// The value of a property, if there is one of that name.
     pub fn get(self, wanted: &str) -> Result<Option<ValueRef<'a>>, CorruptRecord> {
         let mut cursor = Cursor(self.properties);

@@ -42,6 +42,19 @@ pub enum PlanClass {
 }
 
 impl PlanClass {
+    /// All of them; each stands at the place of its number.
+    pub const ALL: [PlanClass; 9] = [
+        PlanClass::Point,
+        PlanClass::Range,
+        PlanClass::PartitionScan,
+        PlanClass::PartitionRangeScan,
+        PlanClass::TableScan,
+        PlanClass::MultiPoint,
+        PlanClass::MultiRange,
+        PlanClass::SkipScan,
+        PlanClass::Empty,
+    ];
+
     /// The name for metrics and headers.
     pub fn name(self) -> &'static str {
         match self {

@@ -36,8 +36,8 @@ impl Address {
         if let Some((label, _)) = host.split_once('.').filter(|_| !is_number) {
             let (account, secondary) = primary(label);
             if is_account(account) {
-                let base = format!("{scheme}://{host}");
-                let path = decode(path, false)?;
+                let base = [scheme, "://", host].concat();
+                let path = decode(path, false)?.into_owned();
                 return Some(Address { account: account.into(), secondary, path_style: false, base, path });
             }
         }
@@ -48,8 +48,8 @@ impl Address {
         // The Python client appends the path of its primary endpoint, account and all, to that of the secondary.
         let again = rest.strip_prefix('/').and_then(|rest| rest.strip_prefix(account));
         let again = again.filter(|rest| secondary && (rest.is_empty() || rest.starts_with('/')));
-        let base = format!("{scheme}://{host}/{segment}");
-        let path = decode(again.unwrap_or(rest), false)?;
+        let base = [scheme, "://", host, "/", &segment].concat();
+        let path = decode(again.unwrap_or(rest), false)?.into_owned();
         Some(Address { account: account.into(), secondary, path_style: true, base, path })
     }
 
@@ -62,7 +62,7 @@ impl Address {
         };
         let path = decode(path, false)?;
         let inner = path.split_once('/').filter(|(first, _)| primary(first).0 == self.account).map(|(_, inner)| inner);
-        Some(inner.map_or_else(|| path.clone(), str::to_owned))
+        Some(inner.unwrap_or(&path).to_owned())
     }
 }
 

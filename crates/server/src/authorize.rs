@@ -64,10 +64,10 @@ pub(crate) struct Gate<'a> {
 }
 
 impl Gate<'_> {
-    pub(crate) fn check(&self, request: &Request, operation: &Operation) -> Result<Access, ServiceError> {
+    pub(crate) fn check(&self, request: &Request<'_>, operation: &Operation) -> Result<Access, ServiceError> {
         let account = request.address.account.as_str();
         let keys = self.accounts.keys(account).ok_or(ServiceError::AccountNotFound)?;
-        let header = match request.headers.get(header::AUTHORIZATION) {
+        let header = match request.head.headers.get(header::AUTHORIZATION) {
             Some(value) => Some(value.to_str().map_err(|_| ServiceError::AuthorizationMalformed)?),
             None => None,
         };
@@ -84,18 +84,18 @@ impl Gate<'_> {
                 if claimed != account {
                     return Err(authentication_failed("The account of the signature is not the account of the URL."));
                 }
-                let date = text(&request.headers, "x-ms-date").or_else(|| text(&request.headers, "date"));
+                let date = text(&request.head.headers, "x-ms-date").or_else(|| text(&request.head.headers, "date"));
                 check_date(date.unwrap_or_default(), self.caller.now, self.clock_skew)?;
                 let signed = TableRequest {
                     account,
-                    method: &request.method,
-                    path: &request.path,
+                    method: request.head.method.as_str(),
+                    path: request.head.uri.path(),
                     comp: request.query.get("comp"),
-                    content_md5: text(&request.headers, "content-md5").unwrap_or_default(),
-                    content_type: text(&request.headers, "content-type").unwrap_or_default(),
+                    content_md5: text(&request.head.headers, "content-md5").unwrap_or_default(),
+                    content_type: text(&request.head.headers, "content-type").unwrap_or_default(),
                     date: date.unwrap_or_default(),
                 };
-                if !verify_shared_key(&keys, scheme, &signed, &signature) {
+                if !verify_shared_key(&keys, scheme, &signed, signature) {
                     let expected = partita_auth::string_to_sign(scheme, &signed).replace('\n', "\\n");
                     return Err(authentication_failed(format_args!("The server signed the string '{expected}'.")));
                 }

@@ -23,6 +23,9 @@ pub(crate) async fn read(
     mut incoming: Incoming,
     deadline: Instant,
 ) -> Result<Body<'_>, ServiceError> {
+    if incoming.is_end_stream() {
+        return Ok(Body { bytes: Bytes::new(), _memory: None });
+    }
     let mut bytes = BytesMut::new();
     let mut taken: Option<SemaphorePermit<'_>> = None;
     let read = async {

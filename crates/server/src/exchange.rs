@@ -6,21 +6,25 @@
 use crate::address::Address;
 use crate::authorize::{Access, Gate};
 use crate::handlers::{Context, access_policies, batch, changes, entities, service, tables};
-use crate::operation::Operation;
+use crate::header_name::{self, Name};
+use crate::operation::{Operation, OperationName};
 use crate::query_string::Query;
-use crate::reply::{Failure, Form, Prefer, Reply};
-use crate::request::{Message, Request};
+use crate::reply::{Failure, Form, Headers, Prefer, Reply};
+use crate::request::{Message, Request, Target};
+use crate::request_id::Id;
 use crate::{State, body, negotiate};
 use bytes::Bytes;
-use http::{HeaderMap, HeaderName, HeaderValue, Method, Response, header};
+use http::request::Parts;
+use http::{HeaderMap, HeaderValue, Method, Response, header};
 use http_body_util::Full;
 use hyper::body::Incoming;
 use partita_auth::Caller;
 use partita_model::limits::URL_BYTES_MAX;
 use partita_model::{Layer, ServiceError, Ticks};
 use partita_wire::entity_json::Metadata;
+use std::borrow::Cow;
 use std::net::IpAddr;
-use std::time::{Duration, Instant, SystemTime};
+use std::time::{Instant, SystemTime};
 use tracing::{debug, error};
 
 /// Where a client without credentials is told to get some.
@@ -36,169 +40,192 @@ pub(crate) struct Peer {
 /// One request on its way to its response.
 struct Exchange<'s> {
     state: &'s State,
+    peer: Peer,
     started: Instant,
     now: Ticks,
-    request_id: String,
-    /// `None` as long as the head was not understood.
-    request: Option<Request>,
-    /// `None` as long as it is not known what is asked for, and for a preflight.
-    operation: Option<Operation>,
+    request_id: Id,
+    head: Parts,
+    target: Result<Target, ServiceError>,
+    operation: Result<Operation, ServiceError>,
 }
 
 /// Answers one request. Never fails: whatever goes wrong is an answer.
 pub(crate) async fn respond(state: &State, request: hyper::Request<Incoming>, peer: Peer) -> Response<Full<Bytes>> {
     let (head, body) = request.into_parts();
-    let mut exchange = Exchange {
-        state,
-        started: Instant::now(),
-        now: Ticks::from_system_time(SystemTime::now()),
-        request_id: state.ids.next(),
-        request: None,
-        operation: None,
-    };
-    let response = match exchange.run(&head, body, peer).await {
+    let exchange = Exchange::begin(state, head, peer);
+    let response = match exchange.run(body).await {
         Ok(reply) => exchange.finish(reply, None),
-        Err(error) => exchange.finish(exchange.fail(&error, &head.headers), Some(&error)),
+        Err(error) => exchange.finish(exchange.fail(&error), Some(&error)),
     };
-    exchange.record(&head, peer, response.status().as_u16());
+    exchange.record(response.status().as_u16());
     response
 }
 
-impl Exchange<'_> {
-    async fn run(&mut self, head: &http::request::Parts, body: Incoming, peer: Peer) -> Result<Reply, ServiceError> {
-        match self.admit(head, peer) {
-            Err(error) => {
-                body::drain(body).await;
-                Err(error)
-            }
-            Ok(Admitted::Preflight { account }) => {
-                service::preflight(&self.state.service.service_properties(&account).cors, &head.headers)
-            }
-            Ok(Admitted::Operation { message, address, access, timeout }) => {
-                let deadline = self.started + timeout;
-                let body = body::read(&self.state.bodies, body, deadline).await?;
-                let message = Message { body: body.bytes.clone(), ..message };
-                let ctx = Context {
-                    service: &self.state.service,
-                    metrics: &self.state.metrics,
-                    ids: &self.state.ids,
-                    address: &address,
-                    access: &access,
-                    request_id: &self.request_id,
-                    now: self.now,
-                    deadline,
-                    plan_header: self.state.config.plan_header,
-                };
-                let handled = tokio::time::timeout_at(deadline.into(), dispatch(&ctx, &message)).await;
-                handled.unwrap_or(Err(ServiceError::OperationTimedOut))
-            }
+impl<'s> Exchange<'s> {
+    /// Reads the head: where the request was sent and what it asks for, if that can be understood.
+    fn begin(state: &'s State, head: Parts, peer: Peer) -> Exchange<'s> {
+        let target = read_target(state, &head, peer.https);
+        let operation = match &target {
+            Ok(Target { query, address }) => Request { head: &head, query, address }.operation(),
+            Err(error) => Err(error.clone()),
+        };
+        Exchange {
+            state,
+            peer,
+            started: Instant::now(),
+            now: Ticks::from_system_time(SystemTime::now()),
+            request_id: state.ids.next(),
+            head,
+            target,
+            operation,
         }
     }
 
-    /// Everything up to and with the gate.
-    fn admit(&mut self, head: &http::request::Parts, peer: Peer) -> Result<Admitted, ServiceError> {
-        let request = self.request.insert(read_head(self.state, head, peer.https)?);
-        let account = &request.address.account;
-        if head.method == Method::OPTIONS {
-            self.state.accounts.keys(account).ok_or(ServiceError::AccountNotFound)?;
-            return Ok(Admitted::Preflight { account: account.clone() });
+    fn request(&self) -> Result<Request<'_>, ServiceError> {
+        match &self.target {
+            Ok(Target { query, address }) => Ok(Request { head: &self.head, query, address }),
+            Err(error) => Err(error.clone()),
         }
-        let operation = self.operation.insert(request.operation()?);
+    }
+
+    async fn run(&self, body: Incoming) -> Result<Reply, ServiceError> {
+        if self.head.method == Method::OPTIONS {
+            return self.preflight();
+        }
+        let (request, operation, access) = match self.admit() {
+            Ok(admitted) => admitted,
+            Err(error) => {
+                body::drain(body).await;
+                return Err(error);
+            }
+        };
+        let deadline = self.started + request.timeout()?;
+        let body = body::read(&self.state.bodies, body, deadline).await?;
+        let message = Message { operation, query: request.query, headers: &self.head.headers, body: &body.bytes };
+        let ctx = Context {
+            service: &self.state.service,
+            metrics: &self.state.metrics,
+            ids: &self.state.ids,
+            address: request.address,
+            access: &access,
+            request_id: self.request_id.as_str(),
+            now: self.now,
+            deadline,
+            plan_header: self.state.config.plan_header,
+        };
+        let handled = tokio::time::timeout_at(deadline.into(), dispatch(&ctx, &message)).await;
+        handled.unwrap_or(Err(ServiceError::OperationTimedOut))
+    }
+
+    /// Answers the question of a browser, which has no credentials.
+    fn preflight(&self) -> Result<Reply, ServiceError> {
+        let account = &self.request()?.address.account;
+        self.state.accounts.keys(account).ok_or(ServiceError::AccountNotFound)?;
+        service::preflight(&self.state.service.service_properties(account).cors, &self.head.headers)
+    }
+
+    /// Everything up to and with the gate: what is asked for, and what the caller may do.
+    fn admit(&self) -> Result<(Request<'_>, &Operation, Access), ServiceError> {
+        let request = self.request()?;
+        let operation = self.operation.as_ref().map_err(ServiceError::clone)?;
         request.check()?;
         let gate = Gate {
             accounts: &self.state.accounts,
             service: &self.state.service,
             clock_skew: self.state.config.clock_skew,
-            caller: Caller { now: self.now, https: peer.https, address: peer.address },
+            caller: Caller { now: self.now, https: self.peer.https, address: self.peer.address },
         };
-        let access = gate.check(request, operation)?;
+        let access = gate.check(&request, operation)?;
         if request.address.secondary && operation.writes() {
             return Err(ServiceError::SecondaryWrite);
         }
-        let (query, headers) = (request.query.clone(), request.headers.clone());
-        let message = Message { operation: operation.clone(), query, headers, body: Bytes::new() };
-        Ok(Admitted::Operation { message, address: request.address.clone(), access, timeout: request.timeout()? })
+        Ok((request, operation, access))
     }
 
-    fn fail(&self, error: &ServiceError, headers: &HeaderMap) -> Reply {
-        let xml_operation = self.operation.as_ref().is_some_and(Operation::is_xml);
+    fn fail(&self, error: &ServiceError) -> Reply {
+        let headers = &self.head.headers;
+        let xml_operation = self.operation.as_ref().is_ok_and(Operation::is_xml);
         let form = match error {
             ServiceError::AtomFormatNotSupported | ServiceError::InvalidQueryParameterValue { .. } => Form::Xml,
             _ if error.layer() == Layer::Front && !negotiate::prefers_json(headers) => Form::Xml,
             _ if error.layer() != Layer::Front && xml_operation => Form::Xml,
             _ => {
-                let format = self.request.as_ref().and_then(|request| request.query.get("$format"));
+                let format = self.target.as_ref().ok().and_then(|target| target.query.get("$format"));
                 Form::Json(negotiate::metadata(format, headers).unwrap_or(Metadata::Minimal))
             }
         };
         let prefer = match self.operation {
-            Some(Operation::Batch) => None,
+            Ok(Operation::Batch) => None,
             _ => Prefer::from_headers(headers),
         };
-        let failure = Failure { error, index: None, prefer, request_id: &self.request_id, time: self.now };
-        let reply = failure.render(form).with("x-ms-error-code", error.code());
-        if error.status() == 401 { reply.with("WWW-Authenticate", CHALLENGE) } else { reply }
+        let failure = Failure { error, index: None, prefer, request_id: self.request_id.as_str(), time: self.now };
+        let reply = failure.render(form).with(&header_name::ERROR_CODE, error.code());
+        if error.status() == 401 { reply.with(&header_name::WWW_AUTHENTICATE, CHALLENGE) } else { reply }
     }
 
     /// Adds what every response has. Those of the front end say nothing of the service behind it.
-    fn finish(&self, mut reply: Reply, error: Option<&ServiceError>) -> Response<Full<Bytes>> {
+    fn finish(&self, reply: Reply, error: Option<&ServiceError>) -> Response<Full<Bytes>> {
         let front = error.is_some_and(|error| error.layer() == Layer::Front);
-        reply = reply.with("x-ms-request-id", self.request_id.as_str());
         let server = if front { "Microsoft-HTTPAPI/2.0" } else { "Windows-Azure-Table/1.0 Microsoft-HTTPAPI/2.0" };
-        reply = reply.with("Server", server);
-        if let (Some(request), false) = (&self.request, front) {
+        let mut headers = HeaderMap::with_capacity(16);
+        append_all(&mut headers, reply.headers);
+        append(&mut headers, &header_name::REQUEST_ID, self.request_id.as_str());
+        headers.append(&header_name::SERVER.http, HeaderValue::from_static(server));
+        if let (Ok(request), false) = (self.request(), front) {
             if let Some(version) = request.given_version() {
-                reply = reply.with("x-ms-version", version);
+                append(&mut headers, &header_name::VERSION, version);
             }
-            if let Some(id) = request.headers.get("x-ms-client-request-id").and_then(|id| id.to_str().ok()) {
-                reply = reply.with("x-ms-client-request-id", id);
+            if let Some(id) = self.head.headers.get(&header_name::CLIENT_REQUEST_ID.http) {
+                headers.append(&header_name::CLIENT_REQUEST_ID.http, id.clone());
             }
-            if self.operation.is_some() {
+            if self.operation.is_ok() {
                 let rules = &self.state.service.service_properties(&request.address.account).cors;
                 if !rules.is_empty() {
-                    reply = service::add_cors(reply, rules, &request.headers, &request.method);
+                    append_all(&mut headers, service::cors_headers(rules, &self.head));
                 }
             }
         }
         let mut response = Response::new(Full::new(Bytes::from(reply.body)));
         *response.status_mut() = http::StatusCode::from_u16(reply.status).expect("the table has only real statuses");
-        for (name, value) in reply.headers {
-            // Whatever of a request is quoted here was a header or a part of a URL, so this does not fail; if it ever did,
-            // a missing header is better than a lost answer.
-            let name = HeaderName::from_bytes(name.as_bytes());
-            if let (Ok(name), Ok(value)) = (name, HeaderValue::from_str(&value)) {
-                response.headers_mut().append(name, value);
-            }
-        }
+        *response.headers_mut() = headers;
         response
     }
 
     /// Counts and logs what came of it.
-    fn record(&self, head: &http::request::Parts, peer: Peer, status: u16) {
-        let name = match (&self.operation, &head.method) {
-            (Some(operation), _) => operation.name(),
-            (None, &Method::OPTIONS) => "PreflightTableRequest",
-            (None, _) => "Unknown",
+    fn record(&self, status: u16) {
+        let name = match (&self.operation, &self.head.method) {
+            (Ok(operation), _) => operation.name(),
+            (Err(_), &Method::OPTIONS) => OperationName::PreflightTableRequest,
+            (Err(_), _) => OperationName::Unknown,
         };
         let (request_id, took) = (self.request_id.as_str(), self.started.elapsed());
         self.state.metrics.request(name, status, took);
-        let account = self.request.as_ref().map_or("", |request| request.address.account.as_str());
+        let account = self.target.as_ref().map_or("", |target| target.address.account.as_str());
+        let (operation, peer) = (name.text(), self.peer.address);
         if status >= 500 && status != 501 {
-            error!(request_id, account, operation = name, status, ?took, peer = %peer.address, "request failed");
+            error!(request_id, account, operation, status, ?took, %peer, "request failed");
         } else {
-            let path = loggable(head.uri.path());
-            debug!(request_id, account, operation = name, status, ?took, peer = %peer.address, path, "request");
+            let path = loggable(self.head.uri.path());
+            debug!(request_id, account, operation, status, ?took, %peer, path, "request");
         }
     }
 }
 
-/// What may go on.
-#[allow(clippy::large_enum_variant, reason = "there is one per request, and it is taken apart at once")]
-enum Admitted {
-    /// A question of a browser, which has no credentials.
-    Preflight { account: String },
-    /// A request of somebody who may make it; its body is still to be read.
-    Operation { message: Message, address: Address, access: Access, timeout: Duration },
+fn append_all(headers: &mut HeaderMap, more: Headers) {
+    for (name, value) in more {
+        match value {
+            Cow::Borrowed(value) => drop(headers.append(&name.http, HeaderValue::from_static(value))),
+            Cow::Owned(value) => append(headers, name, value),
+        }
+    }
+}
+
+/// Whatever of a request is quoted in a header was a header or a part of a URL, so this does not fail; if it ever did, a
+/// missing header is better than a lost answer.
+fn append(headers: &mut HeaderMap, name: &'static Name, value: impl TryInto<HeaderValue>) {
+    if let Ok(value) = value.try_into() {
+        headers.append(&name.http, value);
+    }
 }
 
 /// A path without the query that a client may have escaped into it: there could be a signature in it.
@@ -207,8 +234,8 @@ fn loggable(path: &str) -> &str {
     &path[..end]
 }
 
-async fn dispatch(ctx: &Context<'_>, message: &Message) -> Result<Reply, ServiceError> {
-    match &message.operation {
+async fn dispatch(ctx: &Context<'_>, message: &Message<'_>) -> Result<Reply, ServiceError> {
+    match message.operation {
         Operation::QueryTables => tables::query(ctx, message),
         Operation::GetTable { table } => tables::get(ctx, message, table),
         Operation::CreateTable => tables::create(ctx, message).await,
@@ -229,7 +256,7 @@ async fn dispatch(ctx: &Context<'_>, message: &Message) -> Result<Reply, Service
     }
 }
 
-fn read_head(state: &State, head: &http::request::Parts, https: bool) -> Result<Request, ServiceError> {
+fn read_target(state: &State, head: &Parts, https: bool) -> Result<Target, ServiceError> {
     if head.uri.path_and_query().map_or(0, |target| target.as_str().len()) > URL_BYTES_MAX {
         return Err(ServiceError::RequestUrlTooLong);
     }
@@ -238,12 +265,7 @@ fn read_head(state: &State, head: &http::request::Parts, https: bool) -> Result<
     let host_style = state.config.host_style;
     let is_account = |name: &str| host_style && state.accounts.keys(name).is_some();
     let scheme = if https { "https" } else { "http" };
-    let path = head.uri.path();
-    Ok(Request {
-        method: head.method.as_str().to_owned(),
-        path: path.to_owned(),
-        query: Query::parse(head.uri.query().unwrap_or_default()).ok_or(ServiceError::InvalidUri)?,
-        headers: head.headers.clone(),
-        address: Address::parse(scheme, host, path, is_account).ok_or(ServiceError::InvalidUri)?,
-    })
+    let query = Query::parse(head.uri.query().unwrap_or_default()).ok_or(ServiceError::InvalidUri)?;
+    let address = Address::parse(scheme, host, head.uri.path(), is_account).ok_or(ServiceError::InvalidUri)?;
+    Ok(Target { query, address })
 }

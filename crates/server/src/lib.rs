@@ -12,6 +12,7 @@ mod body;
 pub mod config;
 mod exchange;
 mod handlers;
+mod header_name;
 mod listen;
 mod metrics;
 mod negotiate;

@@ -22,21 +22,26 @@ pub(crate) fn metadata(format: Option<&str>, headers: &HeaderMap) -> Result<Meta
 }
 
 fn media_type(text: &str) -> Result<Metadata, ServiceError> {
-    let text: String = text.chars().filter(|c| !c.is_whitespace()).collect::<String>().to_ascii_lowercase();
+    let is_one_of = |text: &str, names: &[&str]| names.iter().any(|name| text.trim().eq_ignore_ascii_case(name));
     let mut parts = text.split(';');
-    match parts.next().unwrap_or_default() {
-        "application/json" | "json" => {}
-        "*/*" | "application/*" => return Ok(Metadata::Minimal),
-        "application/atom+xml" | "application/xml" | "text/xml" | "atom" => {
-            return Err(ServiceError::AtomFormatNotSupported);
-        }
-        _ => return Err(ServiceError::MediaTypeNotSupported),
+    let kind = parts.next().unwrap_or_default();
+    if is_one_of(kind, &["*/*", "application/*"]) {
+        return Ok(Metadata::Minimal);
     }
-    match parts.find_map(|parameter| parameter.strip_prefix("odata=")) {
-        None | Some("minimalmetadata") => Ok(Metadata::Minimal),
-        Some("nometadata") => Ok(Metadata::None),
-        Some("fullmetadata") => Ok(Metadata::Full),
-        Some("verbose") => Err(ServiceError::JsonVerboseFormatNotSupported),
+    if is_one_of(kind, &["application/atom+xml", "application/xml", "text/xml", "atom"]) {
+        return Err(ServiceError::AtomFormatNotSupported);
+    }
+    if !is_one_of(kind, &["application/json", "json"]) {
+        return Err(ServiceError::MediaTypeNotSupported);
+    }
+    let parameters = parts.filter_map(|parameter| parameter.split_once('='));
+    let mut levels = parameters.filter(|(name, _)| is_one_of(name, &["odata"])).map(|(_, level)| level);
+    match levels.next() {
+        None => Ok(Metadata::Minimal),
+        Some(level) if is_one_of(level, &["minimalmetadata"]) => Ok(Metadata::Minimal),
+        Some(level) if is_one_of(level, &["nometadata"]) => Ok(Metadata::None),
+        Some(level) if is_one_of(level, &["fullmetadata"]) => Ok(Metadata::Full),
+        Some(level) if is_one_of(level, &["verbose"]) => Err(ServiceError::JsonVerboseFormatNotSupported),
         Some(_) => Err(ServiceError::MediaTypeNotSupported),
     }
 }
@@ -69,6 +74,7 @@ mod tests {
             (None, Some("application/json"), Ok(Metadata::Minimal)),
             (None, Some("application/json;odata=nometadata"), Ok(Metadata::None)),
             (None, Some("application/json; odata=fullmetadata"), Ok(Metadata::Full)),
+            (None, Some("Application/JSON ;charset=utf-8; OData = NoMetadata "), Ok(Metadata::None)),
             (Some("application/json;odata=nometadata"), Some("application/atom+xml"), Ok(Metadata::None)),
             (None, Some("application/atom+xml,application/json;odata=nometadata"), Ok(Metadata::None)),
             (None, Some("application/atom+xml,application/xml"), Err("AtomFormatNotSupported")),

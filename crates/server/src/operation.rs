@@ -37,11 +37,11 @@ pub(crate) enum ChangeVerb {
 }
 
 /// What of a request decides which operation it is.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Asked<'a> {
     /// The verb, after `X-HTTP-Method`.
     pub(crate) verb: &'a str,
-    pub(crate) resource: &'a Resource,
+    pub(crate) resource: Resource,
     pub(crate) comp: Option<&'a str>,
     pub(crate) restype: Option<&'a str>,
     /// Whether there is an `If-Match`: it alone tells an update from an upsert.
@@ -58,12 +58,12 @@ impl Operation {
         match (asked.restype, asked.comp) {
             (None, None) => Operation::on_resource(asked),
             (None, Some("acl")) => Operation::on_acl(asked),
-            (Some("service"), Some("properties")) if *asked.resource == Resource::Service => match asked.verb {
+            (Some("service"), Some("properties")) if asked.resource == Resource::Service => match asked.verb {
                 "GET" => Ok(Operation::GetServiceProperties),
                 "PUT" => Ok(Operation::SetServiceProperties),
                 _ => Err(ServiceError::UnsupportedHttpVerb),
             },
-            (Some("service"), Some("stats")) if *asked.resource == Resource::Service && asked.has_stats => {
+            (Some("service"), Some("stats")) if asked.resource == Resource::Service && asked.has_stats => {
                 match asked.verb {
                     "GET" => Ok(Operation::GetServiceStats),
                     _ => Err(ServiceError::UnsupportedHttpVerb),
@@ -79,8 +79,8 @@ impl Operation {
             return Err(invalid_parameter("comp", "acl"));
         };
         match asked.verb {
-            "GET" => Ok(Operation::GetTableAcl { table: table.clone() }),
-            "PUT" => Ok(Operation::SetTableAcl { table: table.clone() }),
+            "GET" => Ok(Operation::GetTableAcl { table }),
+            "PUT" => Ok(Operation::SetTableAcl { table }),
             _ => Err(ServiceError::UnsupportedHttpVerb),
         }
     }
@@ -98,15 +98,14 @@ impl Operation {
                 _ => Err(ServiceError::MethodNotAllowed),
             },
             Resource::Tables(Some(table)) => match asked.verb {
-                "GET" => Ok(Operation::GetTable { table: table.clone() }),
-                "DELETE" => Ok(Operation::DeleteTable { table: table.clone() }),
+                "GET" => Ok(Operation::GetTable { table }),
+                "DELETE" => Ok(Operation::DeleteTable { table }),
                 _ => Err(ServiceError::MethodNotAllowed),
             },
             Resource::Entities(table, keys) => {
-                let table = table.clone();
-                let verb = match (asked.verb, keys) {
+                let verb = match (asked.verb, &keys) {
                     ("GET", Keys::None) => return Ok(Operation::QueryEntities { table }),
-                    ("GET", _) => return Ok(Operation::GetEntity { table, keys: keys.clone() }),
+                    ("GET", _) => return Ok(Operation::GetEntity { table, keys }),
                     ("POST", Keys::None | Keys::WrongNumber | Keys::Malformed) => ChangeVerb::Insert,
                     ("PUT", _) if asked.conditional => ChangeVerb::Replace,
                     ("PUT", _) => ChangeVerb::InsertOrReplace,
@@ -115,27 +114,27 @@ impl Operation {
                     ("DELETE", _) => ChangeVerb::Delete,
                     _ => return Err(ServiceError::MethodNotAllowed),
                 };
-                Ok(Operation::Change { table, keys: keys.clone(), verb })
+                Ok(Operation::Change { table, keys, verb })
             }
         }
     }
 
-    /// The name in metrics and logs: the service's own.
-    pub(crate) fn name(&self) -> &'static str {
+    /// The name in metrics and logs.
+    pub(crate) fn name(&self) -> OperationName {
         match self {
-            Operation::QueryTables => "QueryTables",
-            Operation::GetTable { .. } => "GetTable",
-            Operation::CreateTable => "CreateTable",
-            Operation::DeleteTable { .. } => "DeleteTable",
-            Operation::GetTableAcl { .. } => "GetTableAcl",
-            Operation::SetTableAcl { .. } => "SetTableAcl",
-            Operation::GetServiceProperties => "GetTableServiceProperties",
-            Operation::SetServiceProperties => "SetTableServiceProperties",
-            Operation::GetServiceStats => "GetTableServiceStats",
-            Operation::QueryEntities { .. } => "QueryEntities",
-            Operation::GetEntity { .. } => "QueryEntity",
+            Operation::QueryTables => OperationName::QueryTables,
+            Operation::GetTable { .. } => OperationName::GetTable,
+            Operation::CreateTable => OperationName::CreateTable,
+            Operation::DeleteTable { .. } => OperationName::DeleteTable,
+            Operation::GetTableAcl { .. } => OperationName::GetTableAcl,
+            Operation::SetTableAcl { .. } => OperationName::SetTableAcl,
+            Operation::GetServiceProperties => OperationName::GetTableServiceProperties,
+            Operation::SetServiceProperties => OperationName::SetTableServiceProperties,
+            Operation::GetServiceStats => OperationName::GetTableServiceStats,
+            Operation::QueryEntities { .. } => OperationName::QueryEntities,
+            Operation::GetEntity { .. } => OperationName::QueryEntity,
             Operation::Change { verb, .. } => verb.name(),
-            Operation::Batch => "EntityGroupTransaction",
+            Operation::Batch => OperationName::EntityGroupTransaction,
         }
     }
 
@@ -204,16 +203,45 @@ impl Operation {
 }
 
 impl ChangeVerb {
-    fn name(self) -> &'static str {
+    fn name(self) -> OperationName {
         match self {
-            ChangeVerb::Insert => "InsertEntity",
-            ChangeVerb::Replace => "UpdateEntity",
-            ChangeVerb::Merge => "MergeEntity",
-            ChangeVerb::InsertOrReplace => "InsertOrReplaceEntity",
-            ChangeVerb::InsertOrMerge => "InsertOrMergeEntity",
-            ChangeVerb::Delete => "DeleteEntity",
+            ChangeVerb::Insert => OperationName::InsertEntity,
+            ChangeVerb::Replace => OperationName::UpdateEntity,
+            ChangeVerb::Merge => OperationName::MergeEntity,
+            ChangeVerb::InsertOrReplace => OperationName::InsertOrReplaceEntity,
+            ChangeVerb::InsertOrMerge => OperationName::InsertOrMergeEntity,
+            ChangeVerb::Delete => OperationName::DeleteEntity,
         }
     }
+}
+
+macro_rules! operation_names {
+    ($($name:ident)*) => {
+        /// The service's own names of operations, in metrics and logs.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+        pub(crate) enum OperationName {
+            $($name,)*
+        }
+
+        impl OperationName {
+            /// All of them; each stands at the place of its number.
+            pub(crate) const ALL: &[OperationName] = &[$(OperationName::$name),*];
+
+            pub(crate) fn text(self) -> &'static str {
+                match self {
+                    $(OperationName::$name => stringify!($name),)*
+                }
+            }
+        }
+    };
+}
+
+operation_names! {
+    QueryTables GetTable CreateTable DeleteTable GetTableAcl SetTableAcl
+    GetTableServiceProperties SetTableServiceProperties GetTableServiceStats
+    QueryEntities QueryEntity EntityGroupTransaction
+    InsertEntity UpdateEntity MergeEntity InsertOrReplaceEntity InsertOrMergeEntity DeleteEntity
+    PreflightTableRequest Unknown
 }
 
 fn invalid_parameter(name: &str, value: &str) -> ServiceError {

@@ -1,5 +1,7 @@
 //! The query of a URL.
 
+use std::borrow::Cow;
+
 /// Names and values, decoded, in their order; raw values are kept for the few that are quoted back as they came.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Query {
@@ -13,9 +15,9 @@ impl Query {
         let mut query = Query::default();
         for pair in text.split('&').filter(|pair| !pair.is_empty()) {
             let (name, value) = pair.split_once('=').unwrap_or((pair, ""));
-            let name = decode(name, true)?;
+            let name = decode(name, true)?.into_owned();
             // A signature is base64, which has no spaces: clients that do not escape its `+` are understood.
-            let decoded = decode(value, name != "sig")?;
+            let decoded = decode(value, name != "sig")?.into_owned();
             query.pairs.push((name, decoded));
             query.raw.push(value.to_owned());
         }
@@ -39,9 +41,9 @@ impl Query {
 }
 
 /// Takes percent-encoding away. `None` if an escape is broken or the result is no text.
-pub(crate) fn decode(text: &str, plus_is_space: bool) -> Option<String> {
+pub(crate) fn decode(text: &str, plus_is_space: bool) -> Option<Cow<'_, str>> {
     if !text.bytes().any(|byte| byte == b'%' || byte == b'+') {
-        return Some(text.to_owned());
+        return Some(Cow::Borrowed(text));
     }
     let mut out = Vec::with_capacity(text.len());
     let mut bytes = text.bytes();
@@ -55,7 +57,7 @@ pub(crate) fn decode(text: &str, plus_is_space: bool) -> Option<String> {
             byte => byte,
         });
     }
-    String::from_utf8(out).ok()
+    String::from_utf8(out).ok().map(Cow::Owned)
 }
 
 #[cfg(test)]

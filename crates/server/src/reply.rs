@@ -1,44 +1,52 @@
 //! Replies, before they are an HTTP response or a part of one.
 
+use crate::header_name::{self, Name};
 use http::HeaderMap;
 use partita_model::{Layer, ServiceError, Status, Ticks};
 use partita_wire::batch::PartReply;
 use partita_wire::entity_json::Metadata;
 use partita_wire::error_body;
+use std::borrow::Cow;
+
+/// Names and values, in the order in which they are written.
+pub(crate) type Headers = Vec<(&'static Name, Cow<'static, str>)>;
 
 /// What is sent back, without what every response has.
 #[derive(Clone, Debug)]
 pub(crate) struct Reply {
     pub(crate) status: Status,
-    pub(crate) headers: Vec<(&'static str, String)>,
+    pub(crate) headers: Headers,
     pub(crate) body: Vec<u8>,
 }
 
 impl Reply {
     /// A reply of an operation on tables or entities.
     pub(crate) fn json(status: Status) -> Reply {
-        Reply::plain(status).with("X-Content-Type-Options", "nosniff").with("Cache-Control", "no-cache")
+        Reply::plain(status)
+            .with(&header_name::CONTENT_TYPE_OPTIONS, "nosniff")
+            .with(&header_name::CACHE_CONTROL, "no-cache")
     }
 
     /// A reply of any other operation.
     pub(crate) fn plain(status: Status) -> Reply {
-        Reply { status, headers: Vec::new(), body: Vec::new() }
+        Reply { status, headers: Vec::with_capacity(8), body: Vec::new() }
     }
 
-    pub(crate) fn with(mut self, name: &'static str, value: impl Into<String>) -> Reply {
+    pub(crate) fn with(mut self, name: &'static Name, value: impl Into<Cow<'static, str>>) -> Reply {
         self.headers.push((name, value.into()));
         self
     }
 
-    pub(crate) fn body(self, content_type: impl Into<String>, body: Vec<u8>) -> Reply {
-        Reply { body, ..self.with("Content-Type", content_type) }
+    pub(crate) fn body(self, content_type: impl Into<Cow<'static, str>>, body: Vec<u8>) -> Reply {
+        Reply { body, ..self.with(&header_name::CONTENT_TYPE, content_type) }
     }
 
     /// The reply as a part of a batch. `data_service_version` is what the service says for this kind of operation.
-    pub(crate) fn into_part(self, data_service_version: &str, content_id: Option<&str>) -> PartReply {
-        let mut headers: Vec<_> = content_id.map(|id| ("Content-ID", id.to_owned())).into_iter().collect();
-        headers.extend(self.headers);
-        headers.push(("DataServiceVersion", data_service_version.to_owned()));
+    pub(crate) fn into_part(self, data_service_version: &'static str, content_id: Option<&str>) -> PartReply {
+        let mut headers = Vec::with_capacity(self.headers.len() + 2);
+        headers.extend(content_id.map(|id| ("Content-ID", id.to_owned().into())));
+        headers.extend(self.headers.into_iter().map(|(name, value)| (name.text, value)));
+        headers.push(("DataServiceVersion", data_service_version.into()));
         PartReply { status: self.status, headers, body: self.body }
     }
 }
@@ -103,19 +111,19 @@ impl Failure<'_> {
                 let body = error_body::json(self.error, self.index, self.request_id, self.time);
                 let content_type = if layer == Layer::Front { "application/json" } else { metadata.content_type() };
                 if layer != Layer::Front {
-                    reply = reply.with("X-Content-Type-Options", "nosniff");
+                    reply = reply.with(&header_name::CONTENT_TYPE_OPTIONS, "nosniff");
                 }
                 if matches!(layer, Layer::Late | Layer::Store) {
-                    reply = reply.with("Cache-Control", "no-cache");
+                    reply = reply.with(&header_name::CACHE_CONTROL, "no-cache");
                     if let Some(prefer) = self.prefer {
-                        reply = reply.with("Preference-Applied", prefer.name());
+                        reply = reply.with(&header_name::PREFERENCE_APPLIED, prefer.name());
                     }
                 }
                 reply = reply.body(content_type, body);
             }
         }
         if self.error.status() == 503 {
-            reply = reply.with("Retry-After", "1");
+            reply = reply.with(&header_name::RETRY_AFTER, "1");
         }
         reply
     }

@@ -4,7 +4,7 @@ use crate::address::Address;
 use crate::operation::{Asked, Operation};
 use crate::query_string::Query;
 use crate::resource::Resource;
-use bytes::Bytes;
+use http::request::Parts;
 use http::{HeaderMap, HeaderName, HeaderValue, header};
 use partita_model::limits::{CLIENT_REQUEST_ID_BYTES_MAX, REQUEST_SECONDS_MAX};
 use partita_model::{ServiceError, Ticks};
@@ -16,41 +16,54 @@ const VERSION_MIN: &str = "2009-04-14";
 /// What a request without a version counts as: newer than any.
 const VERSION_NEWEST: &str = "9999-12-31";
 
-/// The head of a request.
-#[derive(Clone, Debug)]
-pub(crate) struct Request {
-    /// The method on the wire, which is what was signed.
-    pub(crate) method: String,
-    /// The path on the wire.
-    pub(crate) path: String,
+/// Where a request was sent.
+#[derive(Debug)]
+pub(crate) struct Target {
     pub(crate) query: Query,
-    pub(crate) headers: HeaderMap,
     pub(crate) address: Address,
 }
 
+/// The head of a request whose target was understood.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Request<'a> {
+    /// As it came: method and path on the wire are what was signed.
+    pub(crate) head: &'a Parts,
+    pub(crate) query: &'a Query,
+    pub(crate) address: &'a Address,
+}
+
 /// What a plain request and a part of a batch have in common once they are known to be allowed.
-#[derive(Clone, Debug)]
-pub(crate) struct Message {
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Message<'a> {
+    pub(crate) operation: &'a Operation,
+    pub(crate) query: &'a Query,
+    pub(crate) headers: &'a HeaderMap,
+    pub(crate) body: &'a [u8],
+}
+
+/// A part of a batch, read.
+#[derive(Debug)]
+pub(crate) struct PartMessage<'a> {
     pub(crate) operation: Operation,
     pub(crate) query: Query,
     pub(crate) headers: HeaderMap,
-    pub(crate) body: Bytes,
+    body: &'a [u8],
 }
 
-impl Request {
+impl<'a> Request<'a> {
     /// The operation it asks for.
     pub(crate) fn operation(&self) -> Result<Operation, ServiceError> {
-        operation(&self.method, &self.headers, &self.query, &self.address.path, &self.address)
+        operation(self.head.method.as_str(), &self.head.headers, self.query, &self.address.path, self.address)
     }
 
     /// The version the client speaks.
-    pub(crate) fn version(&self) -> &str {
+    pub(crate) fn version(&self) -> &'a str {
         self.given_version().unwrap_or(VERSION_NEWEST)
     }
 
     /// The version the client says it speaks, in its header or its signature.
-    pub(crate) fn given_version(&self) -> Option<&str> {
-        let header = self.headers.get("x-ms-version").map(|value| value.to_str().unwrap_or_default());
+    pub(crate) fn given_version(&self) -> Option<&'a str> {
+        let header = self.head.headers.get("x-ms-version").map(|value| value.to_str().unwrap_or_default());
         header.or_else(|| self.query.get("api-version")).or_else(|| self.query.get("sv"))
     }
 
@@ -66,7 +79,7 @@ impl Request {
                 return bad_header("x-ms-version", version);
             }
         }
-        if let Some(id) = self.headers.get("x-ms-client-request-id")
+        if let Some(id) = self.head.headers.get("x-ms-client-request-id")
             && id.len() > CLIENT_REQUEST_ID_BYTES_MAX
         {
             return bad_header("x-ms-client-request-id", id.to_str().unwrap_or_default());
@@ -86,11 +99,11 @@ impl Request {
     }
 }
 
-impl Message {
+impl<'a> PartMessage<'a> {
     /// Reads a part of a batch that was sent to `address`.
-    pub(crate) fn from_part(part: &Part<'_>, address: &Address) -> Result<Message, ServiceError> {
+    pub(crate) fn read(part: &Part<'a>, address: &Address) -> Result<PartMessage<'a>, ServiceError> {
         let malformed = |detail: &str| ServiceError::BatchMalformed { detail: format!("\n{detail}") };
-        let mut headers = HeaderMap::new();
+        let mut headers = HeaderMap::with_capacity(part.headers.len());
         for (name, value) in &part.headers {
             let name = HeaderName::from_bytes(name.as_bytes());
             let value = HeaderValue::from_str(value);
@@ -103,11 +116,17 @@ impl Message {
         let query = Query::parse(query).ok_or_else(|| malformed("A part has a URL with a broken escape."))?;
         let path = address.part_path(target).ok_or_else(|| malformed("A part has a URL with a broken escape."))?;
         let operation = operation(&part.method, &headers, &query, &path, address)?;
-        Ok(Message { operation, query, headers, body: Bytes::copy_from_slice(part.body) })
+        Ok(PartMessage { operation, query, headers, body: part.body })
     }
 
+    pub(crate) fn message(&self) -> Message<'_> {
+        Message { operation: &self.operation, query: &self.query, headers: &self.headers, body: self.body }
+    }
+}
+
+impl<'a> Message<'a> {
     /// The one value of a header, or `None` if it is absent; several count as one that is not valid.
-    pub(crate) fn header(&self, name: HeaderName) -> Option<&str> {
+    pub(crate) fn header(&self, name: HeaderName) -> Option<&'a str> {
         let mut values = self.headers.get_all(name).iter();
         let value = values.next()?;
         if values.next().is_some() {
@@ -127,7 +146,7 @@ fn operation(
 ) -> Result<Operation, ServiceError> {
     Operation::parse(Asked {
         verb: tunnelled(method, headers)?,
-        resource: &Resource::parse(path),
+        resource: Resource::parse(path),
         comp: query.get("comp"),
         restype: query.get("restype"),
         conditional: headers.contains_key(header::IF_MATCH),

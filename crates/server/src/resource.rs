@@ -54,7 +54,7 @@ impl Resource {
                 Parsed::None => Resource::Tables(None),
                 Parsed::Single(name) => Resource::Tables(Some(name)),
                 Parsed::Named(keys) => {
-                    let name = keys.into_iter().find(|(key, _)| key == "TableName").map(|(_, name)| name);
+                    let name = keys.into_iter().find(|(key, _)| *key == "TableName").map(|(_, name)| name);
                     Resource::Tables(Some(name.unwrap_or_default()))
                 }
                 Parsed::Malformed => Resource::Tables(Some(String::new())),
@@ -78,16 +78,16 @@ impl Resource {
 }
 
 /// What stands in parentheses.
-enum Parsed {
+enum Parsed<'a> {
     None,
     Single(String),
-    Named(Vec<(String, String)>),
+    Named(Vec<(&'a str, String)>),
     Malformed,
 }
 
-fn pair(keys: Vec<(String, String)>) -> Keys {
-    match <[(String, String); 2]>::try_from(keys) {
-        Ok([(a, first), (b, second)]) => match (a.as_str(), b.as_str()) {
+fn pair(keys: Vec<(&str, String)>) -> Keys {
+    match <[(&str, String); 2]>::try_from(keys) {
+        Ok([(a, first), (b, second)]) => match (a, b) {
             ("PartitionKey", "RowKey") => Keys::Pair { partition_key: first, row_key: second },
             ("RowKey", "PartitionKey") => Keys::Pair { partition_key: second, row_key: first },
             _ => Keys::WrongNumber,
@@ -97,8 +97,8 @@ fn pair(keys: Vec<(String, String)>) -> Keys {
 }
 
 /// Reads up to the closing parenthesis; returns the rest behind it.
-fn parse_keys(mut text: &str) -> (Parsed, &str) {
-    let mut named = Vec::new();
+fn parse_keys(mut text: &str) -> (Parsed<'_>, &str) {
+    let mut named = Vec::with_capacity(2);
     if let Some(rest) = text.trim_start().strip_prefix(')') {
         return (Parsed::None, rest);
     }
@@ -111,11 +111,11 @@ fn parse_keys(mut text: &str) -> (Parsed, &str) {
         let Some((value, rest)) = value.and_then(|value| quoted(value.trim_start())) else {
             return (Parsed::Malformed, "");
         };
-        named.push((name.to_owned(), value));
+        named.push((name, value));
         let rest = rest.trim_start();
         if let Some(rest) = rest.strip_prefix(')') {
-            return match named.as_slice() {
-                [(name, value)] if name.is_empty() => (Parsed::Single(value.clone()), rest),
+            return match named.as_mut_slice() {
+                [("", value)] => (Parsed::Single(std::mem::take(value)), rest),
                 _ => (Parsed::Named(named), rest),
             };
         }

@@ -22,15 +22,25 @@ pub(crate) fn write_string(out: &mut Vec<u8>, text: &str) {
 
 /// Writes `text` without quotes, as a piece of a longer string.
 pub(crate) fn write_escaped(out: &mut Vec<u8>, text: &str) {
-    let bytes = text.as_bytes();
-    let mut from = 0;
-    while let Some(length) = bytes[from..].iter().position(|&byte| ESCAPED[usize::from(byte)]) {
-        let at = from + length;
-        out.extend_from_slice(&bytes[from..at]);
-        write_escape(out, bytes[at]);
-        from = at + 1;
+    let mut bytes = text.as_bytes();
+    loop {
+        let (plain, rest) = bytes.split_at(plain_length(bytes));
+        out.extend_from_slice(plain);
+        let Some((&special, rest)) = rest.split_first() else { return };
+        write_escape(out, special);
+        bytes = rest;
     }
-    out.extend_from_slice(&bytes[from..]);
+}
+
+/// How many bytes stand before the first that has to be escaped.
+fn plain_length(bytes: &[u8]) -> usize {
+    // Looking at all bytes of a block, and not stopping at the first, compiles to a few vector instructions: a text of
+    // 500 bytes takes a quarter of the instructions of a search byte by byte.
+    const BLOCK: usize = 16;
+    let is_special = |found: bool, &byte: &u8| found | (byte < 0x20) | (byte == b'"') | (byte == b'\\');
+    let plain_blocks = bytes.chunks_exact(BLOCK).take_while(|block| !block.iter().fold(false, is_special)).count();
+    let from = plain_blocks * BLOCK;
+    bytes[from..].iter().position(|&byte| ESCAPED[usize::from(byte)]).map_or(bytes.len(), |length| from + length)
 }
 
 fn write_escape(out: &mut Vec<u8>, byte: u8) {

@@ -5,15 +5,15 @@ use super::{Context, entities};
 use crate::negotiate;
 use crate::operation::Operation;
 use crate::reply::{Failure, Form, Prefer, Reply};
-use crate::request::Message;
+use crate::request::{Message, PartMessage};
 use http::header;
 use partita_model::{Layer, ServiceError};
 use partita_wire::batch::{Batch, Part, PartReply, parse, response_content_type, write};
 use partita_wire::entity_json::Metadata;
 
-pub(crate) async fn run(ctx: &Context<'_>, message: &Message) -> Result<Reply, ServiceError> {
+pub(crate) async fn run(ctx: &Context<'_>, message: &Message<'_>) -> Result<Reply, ServiceError> {
     let content_type = message.header(header::CONTENT_TYPE).unwrap_or_default();
-    let (parts, is_query) = match parse(content_type, &message.body)? {
+    let (parts, is_query) = match parse(content_type, message.body)? {
         Batch::ChangeSet(_) if ctx.address.secondary => return Err(ServiceError::SecondaryWrite),
         Batch::ChangeSet(parts) => (change_set(ctx, &parts).await, false),
         Batch::Query(part) => (vec![query(ctx, &part).await], true),
@@ -34,10 +34,9 @@ async fn change_set(ctx: &Context<'_>, parts: &[Part<'_>]) -> Vec<PartReply> {
         vec![error_part(ctx, &parts[refused.index], &refused.error, index, prefer)]
     };
     let drafts = parts.iter().enumerate().map(|(index, part)| {
-        let message = Message::from_part(part, ctx.address);
-        let draft = message.and_then(|message| {
-            ctx.access.check_part(&message.operation)?;
-            changes::draft(ctx, &message)
+        let draft = PartMessage::read(part, ctx.address).and_then(|part| {
+            ctx.access.check_part(&part.operation)?;
+            changes::draft(ctx, &part.message())
         });
         draft.map_err(|error| Refused { index, error })
     });
@@ -63,9 +62,10 @@ async fn change_set(ctx: &Context<'_>, parts: &[Part<'_>]) -> Vec<PartReply> {
 
 async fn query(ctx: &Context<'_>, part: &Part<'_>) -> PartReply {
     let answer = async {
-        let message = Message::from_part(part, ctx.address)?;
-        ctx.access.check_part(&message.operation)?;
-        match &message.operation {
+        let part = PartMessage::read(part, ctx.address)?;
+        ctx.access.check_part(&part.operation)?;
+        let message = part.message();
+        match message.operation {
             Operation::GetEntity { table, keys } => entities::get(ctx, &message, table, keys).await,
             Operation::QueryEntities { table } => entities::query(ctx, &message, table).await,
             _ => Err(ServiceError::NotImplemented),
@@ -84,8 +84,8 @@ fn error_part(
     index: Option<usize>,
     prefer: Option<Prefer>,
 ) -> PartReply {
-    let metadata = Message::from_part(part, ctx.address)
-        .and_then(|message| negotiate::metadata(message.query.get("$format"), &message.headers))
+    let metadata = PartMessage::read(part, ctx.address)
+        .and_then(|part| negotiate::metadata(part.query.get("$format"), &part.headers))
         .unwrap_or(Metadata::Minimal);
     let failure = Failure { error, index, prefer, request_id: ctx.request_id, time: ctx.now };
     failure.render(Form::Json(metadata)).into_part("3.0;", part.content_id.as_deref())

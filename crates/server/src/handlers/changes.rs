@@ -5,6 +5,7 @@
 
 use super::Context;
 use super::entities::valid_keys;
+use crate::header_name;
 use crate::negotiate;
 use crate::operation::{ChangeVerb, Operation};
 use crate::reply::{Prefer, Reply};
@@ -52,17 +53,17 @@ pub(crate) struct Refused {
 }
 
 /// Reads one change: everything that can be said of it without looking at others.
-pub(crate) fn draft(ctx: &Context<'_>, message: &Message) -> Result<Draft, ServiceError> {
-    let Operation::Change { table, keys, verb } = &message.operation else {
+pub(crate) fn draft(ctx: &Context<'_>, message: &Message<'_>) -> Result<Draft, ServiceError> {
+    let Operation::Change { table, keys, verb } = message.operation else {
         return Err(ServiceError::NotImplemented);
     };
     let verb = *verb;
     let has_body = verb != ChangeVerb::Delete;
     if has_body {
-        negotiate::check_json_body(&message.headers)?;
+        negotiate::check_json_body(message.headers)?;
     }
     let metadata = match verb {
-        ChangeVerb::Insert => negotiate::metadata(message.query.get("$format"), &message.headers)?,
+        ChangeVerb::Insert => negotiate::metadata(message.query.get("$format"), message.headers)?,
         _ => Metadata::Minimal,
     };
     let table = ctx.table(table)?;
@@ -71,7 +72,7 @@ pub(crate) fn draft(ctx: &Context<'_>, message: &Message) -> Result<Draft, Servi
         _ => Some(url_keys(ctx, &table, keys)?),
     };
     let body = match has_body {
-        true => entity_json::decode(&message.body)?,
+        true => entity_json::decode(message.body)?,
         false => EntityBody { partition_key: None, row_key: None, properties: Vec::new() },
     };
     let if_match = match (verb, message.header(header::IF_MATCH)) {
@@ -92,7 +93,7 @@ pub(crate) fn draft(ctx: &Context<'_>, message: &Message) -> Result<Draft, Servi
         None => DraftKeys::Body { partition_key: body.partition_key, row_key: body.row_key },
     };
     let prefer = match verb {
-        ChangeVerb::Insert => Prefer::from_headers(&message.headers),
+        ChangeVerb::Insert => Prefer::from_headers(message.headers),
         _ => None,
     };
     let answer = Answer { table, verb, prefer, metadata };
@@ -222,21 +223,21 @@ impl Answer {
         let no_content = self.verb != ChangeVerb::Insert || self.prefer == Some(Prefer::NoContent);
         let mut reply = Reply::json(if no_content { 204 } else { 201 });
         if let Some(prefer) = self.prefer {
-            reply = reply.with("Preference-Applied", prefer.name());
+            reply = reply.with(&header_name::PREFERENCE_APPLIED, prefer.name());
         }
         if self.verb == ChangeVerb::Delete {
             return reply;
         }
         let etag = ETag(timestamp);
         if self.verb != ChangeVerb::Insert {
-            return reply.with("ETag", etag.to_string());
+            return reply.with(&header_name::ETAG, etag.to_string());
         }
         let (table, partition_key, row_key) =
             (self.table.name.as_str(), change.partition_key.as_str(), change.row_key.as_str());
         let location = url::entity_url(&ctx.address.base, table, partition_key, row_key);
-        reply = reply.with("Location", location.clone());
+        reply = reply.with(&header_name::LOCATION, location.clone());
         if no_content {
-            return reply.with("DataServiceId", location).with("ETag", etag.to_string());
+            return reply.with(&header_name::DATA_SERVICE_ID, location).with(&header_name::ETAG, etag.to_string());
         }
         let record = Record::open(record.as_deref().unwrap_or_default()).expect("it was encoded for this very insert");
         let view = EntityView { partition_key, row_key, timestamp, record };
@@ -244,7 +245,7 @@ impl Answer {
         let json = entity_json::Context { base, account, table, metadata: self.metadata, select: None };
         let mut body = Vec::new();
         write_entity(&mut body, &json, &view).expect("it was encoded for this very insert");
-        reply.with("ETag", etag.to_string()).body(self.metadata.content_type(), body)
+        reply.with(&header_name::ETAG, etag.to_string()).body(self.metadata.content_type(), body)
     }
 }
 

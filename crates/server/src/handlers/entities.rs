@@ -1,6 +1,7 @@
 //! Get and query entities.
 
 use super::Context;
+use crate::header_name;
 use crate::negotiate;
 use crate::query_string::Query;
 use crate::reply::Reply;
@@ -14,11 +15,13 @@ use partita_wire::entity_json::{self, EntityPage, SelectColumns, write_entity};
 use partita_wire::token;
 use std::time::{Duration, Instant};
 
-/// The header by which a client asks for, and gets, the plan of its query.
-pub(crate) const PLAN_HEADER: &str = "x-partita-plan";
-
-pub(crate) async fn get(ctx: &Context<'_>, message: &Message, table: &str, keys: &Keys) -> Result<Reply, ServiceError> {
-    let metadata = negotiate::metadata(message.query.get("$format"), &message.headers)?;
+pub(crate) async fn get(
+    ctx: &Context<'_>,
+    message: &Message<'_>,
+    table: &str,
+    keys: &Keys,
+) -> Result<Reply, ServiceError> {
+    let metadata = negotiate::metadata(message.query.get("$format"), message.headers)?;
     let table = ctx.table(table)?;
     let (partition_key, row_key) = super::changes::url_keys(ctx, &table, keys)?;
     let (partition_key, row_key) = valid_keys(partition_key, row_key)?;
@@ -35,12 +38,12 @@ pub(crate) async fn get(ctx: &Context<'_>, message: &Message, table: &str, keys:
     };
     let mut body = Vec::new();
     write_entity(&mut body, &json, &view).map_err(|_| ServiceError::InternalError)?;
-    Ok(Reply::json(200).with("ETag", view.etag().to_string()).body(metadata.content_type(), body))
+    Ok(Reply::json(200).with(&header_name::ETAG, view.etag().to_string()).body(metadata.content_type(), body))
 }
 
-pub(crate) async fn query(ctx: &Context<'_>, message: &Message, table: &str) -> Result<Reply, ServiceError> {
-    let options = &message.query;
-    let metadata = negotiate::metadata(options.get("$format"), &message.headers)?;
+pub(crate) async fn query(ctx: &Context<'_>, message: &Message<'_>, table: &str) -> Result<Reply, ServiceError> {
+    let options = message.query;
+    let metadata = negotiate::metadata(options.get("$format"), message.headers)?;
     let table = ctx.table(table)?;
     check_options(options)?;
     let filter = options.get("$filter").map(Filter::parse).transpose()?.flatten();
@@ -74,11 +77,11 @@ pub(crate) async fn query(ctx: &Context<'_>, message: &Message, table: &str) -> 
     let mut reply = Reply::json(200);
     if let Some((partition_key, row_key)) = end {
         reply = reply
-            .with("x-ms-continuation-NextPartitionKey", token::encode_key(&partition_key))
-            .with("x-ms-continuation-NextRowKey", token::encode_key(&row_key));
+            .with(&header_name::NEXT_PARTITION_KEY, token::encode_key(&partition_key))
+            .with(&header_name::NEXT_ROW_KEY, token::encode_key(&row_key));
     }
-    if ctx.plan_header || message.headers.contains_key(PLAN_HEADER) {
-        reply = reply.with(PLAN_HEADER, describe(&report));
+    if ctx.plan_header || message.headers.contains_key(&header_name::PLAN.http) {
+        reply = reply.with(&header_name::PLAN, describe(&report));
     }
     Ok(reply.body(metadata.content_type(), page.finish()))
 }

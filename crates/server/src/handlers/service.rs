@@ -1,9 +1,11 @@
 //! Service properties and statistics, and CORS preflight requests.
 
 use super::Context;
-use crate::reply::Reply;
+use crate::header_name;
+use crate::reply::{Headers, Reply};
 use crate::request::Message;
-use http::HeaderMap;
+use http::request::Parts;
+use http::{HeaderMap, Method};
 use partita_model::{CorsRule, ServiceError};
 use partita_wire::cors;
 use partita_wire::xml::{service_properties, stats};
@@ -13,8 +15,8 @@ pub(crate) fn get_properties(ctx: &Context<'_>) -> Reply {
     Reply::plain(200).body("application/xml", service_properties::print(&properties))
 }
 
-pub(crate) async fn set_properties(ctx: &Context<'_>, message: &Message) -> Result<Reply, ServiceError> {
-    let update = service_properties::parse(&message.body)?;
+pub(crate) async fn set_properties(ctx: &Context<'_>, message: &Message<'_>) -> Result<Reply, ServiceError> {
+    let update = service_properties::parse(message.body)?;
     ctx.service.update_service_properties(&ctx.address.account, |properties| update.apply(properties)).await?;
     Ok(Reply::plain(202))
 }
@@ -32,35 +34,34 @@ pub(crate) fn preflight(rules: &[CorsRule], headers: &HeaderMap) -> Result<Reply
     };
     let asked = text("access-control-request-headers").unwrap_or_default();
     let rule = cors::preflight(rules, origin, method, asked).ok_or(ServiceError::CorsPreflightFailure)?;
-    let mut reply = allow_origin(Reply::plain(200), rule, origin).with("Access-Control-Allow-Methods", method);
+    let mut reply = Reply { headers: allow_origin(rule, origin), ..Reply::plain(200) };
+    reply = reply.with(&header_name::ALLOW_METHODS, method.to_owned());
     if !asked.is_empty() {
-        reply = reply.with("Access-Control-Allow-Headers", asked);
+        reply = reply.with(&header_name::ALLOW_HEADERS, asked.to_owned());
     }
-    Ok(reply.with("Access-Control-Max-Age", rule.max_age_seconds.to_string()))
+    Ok(reply.with(&header_name::MAX_AGE, rule.max_age_seconds.to_string()))
 }
 
-/// Adds what a page of another origin needs to read the answer to an actual request.
-pub(crate) fn add_cors(reply: Reply, rules: &[CorsRule], headers: &HeaderMap, method: &str) -> Reply {
-    let origin = headers.get("origin").and_then(|value| value.to_str().ok());
-    let Some(origin) = origin else {
+/// What a page of another origin needs to read the answer to an actual request.
+pub(crate) fn cors_headers(rules: &[CorsRule], request: &Parts) -> Headers {
+    let vary = (&header_name::VARY, "Origin".into());
+    let Some(origin) = request.headers.get("origin").and_then(|value| value.to_str().ok()) else {
         let specific = rules.iter().any(|rule| !rule.allows_any_origin());
-        return if specific && method == "GET" { reply.with("Vary", "Origin") } else { reply };
+        return if specific && request.method == Method::GET { vec![vary] } else { Vec::new() };
     };
-    match cors::matching(rules, origin, method) {
-        None => reply,
-        Some(rule) => {
-            let reply = allow_origin(reply, rule, origin).with("Vary", "Origin");
-            match rule.exposed_headers.as_slice() {
-                [] => reply,
-                exposed => reply.with("Access-Control-Expose-Headers", exposed.join(",")),
-            }
-        }
+    let Some(rule) = cors::matching(rules, origin, request.method.as_str()) else { return Vec::new() };
+    let mut headers = allow_origin(rule, origin);
+    headers.push(vary);
+    if !rule.exposed_headers.is_empty() {
+        headers.push((&header_name::EXPOSE_HEADERS, rule.exposed_headers.join(",").into()));
     }
+    headers
 }
 
-fn allow_origin(reply: Reply, rule: &CorsRule, origin: &str) -> Reply {
+fn allow_origin(rule: &CorsRule, origin: &str) -> Headers {
     if rule.allows_any_origin() {
-        return reply.with("Access-Control-Allow-Origin", "*");
+        return vec![(&header_name::ALLOW_ORIGIN, "*".into())];
     }
-    reply.with("Access-Control-Allow-Origin", origin).with("Access-Control-Allow-Credentials", "true")
+    let origin = origin.to_owned().into();
+    vec![(&header_name::ALLOW_ORIGIN, origin), (&header_name::ALLOW_CREDENTIALS, "true".into())]
 }

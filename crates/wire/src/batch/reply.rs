@@ -3,13 +3,15 @@
 //! JavaScript's client splits on the literal `--changesetresponse_` and others look for `HTTP/1.1 `, so spelling and
 //! line ends are part of the protocol. A part without a body ends with two line ends after its headers.
 
+use std::borrow::Cow;
+
 /// The reply to one operation.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PartReply {
     /// The HTTP status.
     pub status: u16,
     /// Headers in the order in which they are written.
-    pub headers: Vec<(&'static str, String)>,
+    pub headers: Vec<(&'static str, Cow<'static, str>)>,
     /// The body, which may be empty.
     pub body: Vec<u8>,
 }

@@ -196,7 +196,7 @@ fn nonsense_is_refused() {
 }
 
 fn reply(status: u16, headers: &[(&'static str, &str)], body: &str) -> PartReply {
-    let headers = headers.iter().map(|(name, value)| (*name, (*value).to_owned())).collect();
+    let headers = headers.iter().map(|(name, value)| (*name, (*value).to_owned().into())).collect();
     PartReply { status, headers, body: body.as_bytes().to_vec() }
 }
 

@@ -15,7 +15,6 @@ use crate::url::write_entity_path;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use partita_model::{CorruptRecord, EdmType, EntityView, Guid, Ticks, ValueRef};
-use std::io::Write;
 
 /// How much a reply says about itself: the `odata=` parameter of `Accept`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -77,6 +76,8 @@ pub struct TablesContext<'a> {
 
 /// Writes the body of a reply with one entity. What was written before an error is of no use.
 pub fn write_entity(out: &mut Vec<u8>, ctx: &Context<'_>, entity: &EntityView<'_>) -> Result<(), CorruptRecord> {
+    // Growing the buffer step by step would cost as much as filling it.
+    out.reserve(entity.record.size_bytes() * 5 / 4 + 512);
     let mut object = Object::begin(out);
     if ctx.metadata != Metadata::None {
         object.name("odata.metadata");
@@ -200,7 +201,6 @@ fn write_context(out: &mut Vec<u8>, ctx: &Context<'_>, element: &str) {
 }
 
 fn write_members(object: &mut Object<'_>, ctx: &Context<'_>, entity: &EntityView<'_>) -> Result<(), CorruptRecord> {
-    let timestamp = TimeText::new(entity.timestamp);
     let is_full = ctx.metadata == Metadata::Full;
     if is_full {
         object.name("odata.type");
@@ -214,7 +214,7 @@ fn write_members(object: &mut Object<'_>, ctx: &Context<'_>, entity: &EntityView
     }
     if ctx.metadata != Metadata::None {
         object.name("odata.etag");
-        object.quoted_with(|out| timestamp.write_etag(out));
+        object.quoted_with(|out| entity.etag().write(out, "\\\""));
     }
     if is_full {
         object.name("odata.editLink");
@@ -226,7 +226,7 @@ fn write_members(object: &mut Object<'_>, ctx: &Context<'_>, entity: &EntityView
         object.quoted(&[entity.partition_key]);
         object.name("RowKey");
         object.quoted(&[entity.row_key]);
-        write_timestamp(object, is_full, &timestamp);
+        write_timestamp(object, is_full, entity.timestamp);
         for property in entity.record.iter() {
             let (name, value) = property?;
             write_property(object, ctx.metadata, name, value);
@@ -235,7 +235,7 @@ fn write_members(object: &mut Object<'_>, ctx: &Context<'_>, entity: &EntityView
     };
     for name in columns {
         match entity.property(name)? {
-            _ if name == "Timestamp" => write_timestamp(object, is_full, &timestamp),
+            _ if name == "Timestamp" => write_timestamp(object, is_full, entity.timestamp),
             Some(value) => write_property(object, ctx.metadata, name, value),
             None => {
                 object.name(name);
@@ -246,12 +246,12 @@ fn write_members(object: &mut Object<'_>, ctx: &Context<'_>, entity: &EntityView
     Ok(())
 }
 
-fn write_timestamp(object: &mut Object<'_>, is_full: bool, timestamp: &TimeText) {
+fn write_timestamp(object: &mut Object<'_>, is_full: bool, timestamp: Ticks) {
     if is_full {
         object.annotation("Timestamp", EdmType::DateTime);
     }
     object.name("Timestamp");
-    object.quoted_with(|out| out.extend_from_slice(timestamp.bytes()));
+    object.quoted_with(|out| out.extend_from_slice(timestamp.text().as_bytes()));
 }
 
 fn write_property(object: &mut Object<'_>, metadata: Metadata, name: &str, value: ValueRef<'_>) {
@@ -269,7 +269,7 @@ fn write_property(object: &mut Object<'_>, metadata: Metadata, name: &str, value
         ValueRef::Binary(bytes) => object.quoted_with(|out| write_base64(out, bytes)),
         ValueRef::Boolean(true) => out.extend_from_slice(b"true"),
         ValueRef::Boolean(false) => out.extend_from_slice(b"false"),
-        ValueRef::DateTime(date) => object.quoted_with(|out| out.extend_from_slice(TimeText::new(date).bytes())),
+        ValueRef::DateTime(date) => object.quoted_with(|out| out.extend_from_slice(date.text().as_bytes())),
         ValueRef::Double(value) if value.is_nan() => out.extend_from_slice(b"\"NaN\""),
         ValueRef::Double(f64::INFINITY) => out.extend_from_slice(b"\"Infinity\""),
         ValueRef::Double(f64::NEG_INFINITY) => out.extend_from_slice(b"\"-Infinity\""),
@@ -348,38 +348,5 @@ impl<'o> Object<'o> {
 
     fn end(self) {
         self.out.push(b'}');
-    }
-}
-
-/// A moment in the form of `Timestamp`, printed once for its two uses.
-struct TimeText {
-    buffer: [u8; 32],
-    length: usize,
-}
-
-impl TimeText {
-    fn new(time: Ticks) -> TimeText {
-        let mut buffer = [0; 32];
-        let mut rest = &mut buffer[..];
-        // Stored ticks are not checked on reading; a damaged one has a year of many digits, and is cut short here.
-        let _ = write!(rest, "{time}");
-        let length = 32 - rest.len();
-        TimeText { buffer, length }
-    }
-
-    fn bytes(&self) -> &[u8] {
-        &self.buffer[..self.length]
-    }
-
-    /// The ETag of the moment, its quotes escaped for JSON.
-    fn write_etag(&self, out: &mut Vec<u8>) {
-        out.extend_from_slice(b"W/\\\"datetime'");
-        for &byte in self.bytes() {
-            match byte {
-                b':' => out.extend_from_slice(b"%3A"),
-                _ => out.push(byte),
-            }
-        }
-        out.extend_from_slice(b"'\\\"");
     }
 }
