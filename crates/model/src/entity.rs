@@ -33,11 +33,18 @@ pub fn check_limits(partition_key: &str, row_key: &str, properties: &[Property])
     if properties.len() > CUSTOM_PROPERTIES_MAX {
         return Err(ServiceError::TooManyProperties);
     }
-    if properties.iter().any(|property| utf16_units(&property.name) > PROPERTY_NAME_UNITS_MAX) {
+    if properties.iter().any(|Property { name, .. }| {
+        name.len() > PROPERTY_NAME_UNITS_MAX && utf16_units(name) > PROPERTY_NAME_UNITS_MAX
+    }) {
         return Err(ServiceError::PropertyNameTooLong);
     }
     if let Some(Property { name, .. }) = properties.iter().find(|property| !is_property_name(&property.name)) {
         return Err(ServiceError::PropertyNameInvalid { name: name.clone() });
+    }
+    // A text has at most as many units as bytes, so that nothing has to be counted where the bytes are few.
+    let bytes = |Property { name, value }: &Property| 16 + name.len() + value.as_ref().stored_bytes();
+    if 2 * (partition_key.len() + row_key.len() + properties.iter().map(bytes).sum::<usize>()) < STRING_UNITS_MAX {
+        return Ok(());
     }
     let mut size = 4 + 2 * (utf16_units(partition_key) + utf16_units(row_key));
     for Property { name, value } in properties {

@@ -38,6 +38,37 @@ impl std::fmt::Display for CorruptRecord {
 
 impl std::error::Error for CorruptRecord {}
 
+/// A value as it is stored: a text may be damaged.
+#[derive(Clone, Copy, Debug)]
+pub enum StoredValue<'a> {
+    /// What should be UTF-8.
+    Text(&'a [u8]),
+    /// A value of another type than String.
+    Other(ValueRef<'a>),
+}
+
+impl<'a> StoredValue<'a> {
+    fn to_value_ref(self) -> Result<ValueRef<'a>, CorruptRecord> {
+        match self {
+            StoredValue::Text(bytes) => text(bytes).map(ValueRef::String),
+            StoredValue::Other(value) => Ok(value),
+        }
+    }
+}
+
+impl<'a> From<ValueRef<'a>> for StoredValue<'a> {
+    fn from(value: ValueRef<'a>) -> StoredValue<'a> {
+        match value {
+            ValueRef::String(text) => StoredValue::Text(text.as_bytes()),
+            value => StoredValue::Other(value),
+        }
+    }
+}
+
+fn text(bytes: &[u8]) -> Result<&str, CorruptRecord> {
+    std::str::from_utf8(bytes).map_err(|_| CorruptRecord)
+}
+
 impl<'a> Record<'a> {
     /// The stored form of `properties`.
     pub fn encode(properties: &[Property]) -> Vec<u8> {
@@ -84,7 +115,7 @@ impl<'a> Record<'a> {
             let name = cursor.counted()?;
             let tag = cursor.take(1)?[0];
             if name == wanted.as_bytes() {
-                return cursor.value(tag).map(Some);
+                return cursor.value(tag)?.to_value_ref().map(Some);
             }
             cursor.skip(tag)?;
         }
@@ -93,6 +124,11 @@ impl<'a> Record<'a> {
 
     /// The properties in order. After an error there is nothing more.
     pub fn iter(self) -> impl Iterator<Item = Result<(&'a str, ValueRef<'a>), CorruptRecord>> {
+        self.stored().map(|property| property.and_then(|(name, value)| Ok((text(name)?, value.to_value_ref()?))))
+    }
+
+    /// The properties in order, for those who check texts themselves. After an error there is nothing more.
+    pub fn stored(self) -> impl Iterator<Item = Result<(&'a [u8], StoredValue<'a>), CorruptRecord>> {
         let mut cursor = Cursor(self.properties);
         std::iter::from_fn(move || {
             if cursor.0.is_empty() {
@@ -174,18 +210,14 @@ impl<'a> Cursor<'a> {
         Err(CorruptRecord)
     }
 
-    fn text(&mut self) -> Result<&'a str, CorruptRecord> {
-        std::str::from_utf8(self.counted()?).map_err(|_| CorruptRecord)
-    }
-
-    fn property(&mut self) -> Result<(&'a str, ValueRef<'a>), CorruptRecord> {
-        let name = self.text()?;
+    fn property(&mut self) -> Result<(&'a [u8], StoredValue<'a>), CorruptRecord> {
+        let name = self.counted()?;
         let tag = self.take(1)?[0];
         Ok((name, self.value(tag)?))
     }
 
-    fn value(&mut self, tag: u8) -> Result<ValueRef<'a>, CorruptRecord> {
-        Ok(match tag {
+    fn value(&mut self, tag: u8) -> Result<StoredValue<'a>, CorruptRecord> {
+        Ok(StoredValue::Other(match tag {
             1 => ValueRef::Binary(self.counted()?),
             2 => ValueRef::Boolean(self.take(1)?[0] != 0),
             3 => ValueRef::DateTime(Ticks(u64::from_le_bytes(self.array()?))),
@@ -193,9 +225,9 @@ impl<'a> Cursor<'a> {
             5 => ValueRef::Guid(Guid(self.array()?)),
             6 => ValueRef::Int32(i32::from_le_bytes(self.array()?)),
             7 => ValueRef::Int64(i64::from_le_bytes(self.array()?)),
-            8 => ValueRef::String(self.text()?),
+            8 => return self.counted().map(StoredValue::Text),
             _ => return Err(CorruptRecord),
-        })
+        }))
     }
 
     fn skip(&mut self, tag: u8) -> Result<(), CorruptRecord> {

@@ -185,7 +185,9 @@ impl TimeText {
 }
 
 /// Writes a number over all of `place`, with leading zeros.
-fn put_digits(place: &mut [u8], mut number: u64) {
+fn put_digits(place: &mut [u8], number: u64) {
+    // All of them fit, and half the width halves the cost of dividing.
+    let mut number = number as u32;
     for digit in place.iter_mut().rev() {
         *digit = b'0' + (number % 10) as u8;
         number /= 10;

@@ -127,6 +127,15 @@ impl ValueRef<'_> {
         }
     }
 
+    /// About how many bytes the value takes where it is stored.
+    pub(crate) fn stored_bytes(&self) -> usize {
+        match self {
+            ValueRef::Binary(bytes) => bytes.len(),
+            ValueRef::String(text) => text.len(),
+            _ => 16,
+        }
+    }
+
     /// The same value, owned.
     pub fn to_value(self) -> Value {
         match self {

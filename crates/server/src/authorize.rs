@@ -1,9 +1,10 @@
 //! The gate: who is asking, and may they do this. Nothing reaches a handler but through here.
 
 use crate::accounts::Accounts;
+use crate::header_name;
 use crate::operation::Operation;
 use crate::request::Request;
-use http::{HeaderMap, header};
+use http::{HeaderMap, HeaderName, header};
 use partita_auth::{
     Authorization, Caller, Credential, Grant, KeyRange, TableRequest, authentication_failed, check_date,
     verify_shared_key,
@@ -84,15 +85,16 @@ impl Gate<'_> {
                 if claimed != account {
                     return Err(authentication_failed("The account of the signature is not the account of the URL."));
                 }
-                let date = text(&request.head.headers, "x-ms-date").or_else(|| text(&request.head.headers, "date"));
+                let text = |name| text(&request.head.headers, name);
+                let date = text(&header_name::MS_DATE).or_else(|| text(&header::DATE));
                 check_date(date.unwrap_or_default(), self.caller.now, self.clock_skew)?;
                 let signed = TableRequest {
                     account,
                     method: request.head.method.as_str(),
                     path: request.head.uri.path(),
                     comp: request.query.get("comp"),
-                    content_md5: text(&request.head.headers, "content-md5").unwrap_or_default(),
-                    content_type: text(&request.head.headers, "content-type").unwrap_or_default(),
+                    content_md5: text(&header_name::CONTENT_MD5).unwrap_or_default(),
+                    content_type: text(&header::CONTENT_TYPE).unwrap_or_default(),
                     date: date.unwrap_or_default(),
                 };
                 if !verify_shared_key(&keys, scheme, &signed, signature) {
@@ -129,6 +131,6 @@ impl Gate<'_> {
 }
 
 /// The value of a header; one that is no text is there, but nothing it could be compared with is equal to it.
-fn text<'h>(headers: &'h HeaderMap, name: &str) -> Option<&'h str> {
+fn text<'h>(headers: &'h HeaderMap, name: &HeaderName) -> Option<&'h str> {
     headers.get(name).map(|value| value.to_str().unwrap_or("\u{FFFD}"))
 }

@@ -1,9 +1,11 @@
-//! The names of the headers of replies, each in its two forms: as the service spells it, which is how it stands in a part
-//! of a batch, and as HTTP libraries keep it, made once and not anew for every reply.
+//! The names of headers, made once and not anew for every request.
+//!
+//! Those of replies have two forms: as the service spells them, which is how they stand in a part of a batch, and as HTTP
+//! libraries keep them.
 
 use http::header::{self, HeaderName};
 
-/// The name of a header.
+/// The name of a header of a reply.
 #[derive(Debug)]
 pub(crate) struct Name {
     pub(crate) text: &'static str,
@@ -44,6 +46,12 @@ names! {
     VERSION = "x-ms-version", HeaderName::from_static("x-ms-version");
     WWW_AUTHENTICATE = "WWW-Authenticate", header::WWW_AUTHENTICATE;
 }
+
+/// Headers of requests.
+pub(crate) static CONTENT_MD5: HeaderName = HeaderName::from_static("content-md5");
+pub(crate) static MS_DATE: HeaderName = HeaderName::from_static("x-ms-date");
+pub(crate) static PREFER: HeaderName = HeaderName::from_static("prefer");
+pub(crate) static X_HTTP_METHOD: HeaderName = HeaderName::from_static("x-http-method");
 
 #[cfg(test)]
 mod tests {

@@ -22,6 +22,7 @@ mod reply;
 mod request;
 mod request_id;
 mod resource;
+mod workers;
 
 use accounts::Accounts;
 use config::{Config, DurabilityName};
@@ -39,6 +40,7 @@ use tokio::net::TcpListener;
 use tokio::sync::{Semaphore, mpsc, watch};
 use tokio::task::JoinHandle;
 use tracing::warn;
+use workers::Workers;
 
 /// What all requests share.
 #[derive(Debug)]
@@ -93,6 +95,7 @@ impl Server {
             bodies: Semaphore::new(ALL_BODIES_BYTES_MAX),
         });
 
+        let workers = Arc::new(Workers::start().map_err(|error| format!("Cannot start threads: {error}."))?);
         let (stop, stopped) = watch::channel(false);
         let (reload, asks) = mpsc::channel(1);
         let follower = tokio::spawn(accounts::follow_file(accounts, config.clone(), asks));
@@ -102,6 +105,7 @@ impl Server {
             max_connections: config.max_connections,
             keep_alive: config.keep_alive,
             connections: state.metrics.connections.clone(),
+            workers: workers.clone(),
         };
         let mut tasks = Vec::new();
         let table_state = state.clone();

@@ -2,6 +2,7 @@
 
 mod first_word;
 
+use crate::workers::Workers;
 use bytes::Bytes;
 use first_word::FirstWord;
 use http::{Request, Response};
@@ -19,7 +20,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite};
-use tokio::net::TcpListener;
+use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{Semaphore, watch};
 use tokio_rustls::TlsAcceptor;
 use tokio_rustls::rustls::ServerConfig;
@@ -39,6 +40,7 @@ pub(crate) struct Listener {
     pub(crate) max_connections: usize,
     pub(crate) keep_alive: Duration,
     pub(crate) connections: Gauge,
+    pub(crate) workers: Arc<Workers>,
 }
 
 /// Serves until `stop` changes, then lets requests under way finish.
@@ -47,7 +49,7 @@ where
     H: Fn(Request<Incoming>, IpAddr) -> F + Clone + Send + Sync + 'static,
     F: Future<Output = Response<Full<Bytes>>> + Send + 'static,
 {
-    let Listener { socket, tls, max_connections, keep_alive, connections } = listener;
+    let Listener { socket, tls, max_connections, keep_alive, connections, workers } = listener;
     let slots = Arc::new(Semaphore::new(max_connections));
     let graceful = GracefulShutdown::new();
     let mut builder = Builder::new(TokioExecutor::new());
@@ -71,6 +73,8 @@ where
             accepted = async { (slot.await, socket.accept().await) } => accepted,
         };
         let (Ok(slot), accepted) = accepted else { break };
+        // Into the hands of the thread that will serve it.
+        let accepted = accepted.and_then(|(stream, peer)| Ok((stream.into_std()?, peer)));
         let (stream, peer) = match accepted {
             Ok(accepted) => accepted,
             Err(error) => {
@@ -83,7 +87,8 @@ where
         let _ = stream.set_nodelay(true);
         let (builder, handler, tls, watcher) = (builder.clone(), handler.clone(), tls.clone(), graceful.watcher());
         let (connections, mut stop) = (connections.clone(), stop.clone());
-        tokio::spawn(async move {
+        workers.next().spawn(async move {
+            let Ok(stream) = TcpStream::from_std(stream) else { return };
             connections.inc();
             match tls {
                 None => connection(&builder, stream, peer.ip(), handler, watcher).await,

@@ -20,7 +20,7 @@ fn main() -> ExitCode {
         Ok(config) => config,
         Err(why) => return fail(&why),
     };
-    let runtime = match tokio::runtime::Builder::new_multi_thread().enable_all().build() {
+    let runtime = match tokio::runtime::Builder::new_current_thread().enable_all().build() {
         Ok(runtime) => runtime,
         Err(error) => return fail(&format!("Cannot start threads: {error}.")),
     };

@@ -25,14 +25,13 @@ fn media_type(text: &str) -> Result<Metadata, ServiceError> {
     let is_one_of = |text: &str, names: &[&str]| names.iter().any(|name| text.trim().eq_ignore_ascii_case(name));
     let mut parts = text.split(';');
     let kind = parts.next().unwrap_or_default();
-    if is_one_of(kind, &["*/*", "application/*"]) {
-        return Ok(Metadata::Minimal);
-    }
-    if is_one_of(kind, &["application/atom+xml", "application/xml", "text/xml", "atom"]) {
-        return Err(ServiceError::AtomFormatNotSupported);
-    }
     if !is_one_of(kind, &["application/json", "json"]) {
-        return Err(ServiceError::MediaTypeNotSupported);
+        let is_atom = is_one_of(kind, &["application/atom+xml", "application/xml", "text/xml", "atom"]);
+        return match is_one_of(kind, &["*/*", "application/*"]) {
+            true => Ok(Metadata::Minimal),
+            false if is_atom => Err(ServiceError::AtomFormatNotSupported),
+            false => Err(ServiceError::MediaTypeNotSupported),
+        };
     }
     let parameters = parts.filter_map(|parameter| parameter.split_once('='));
     let mut levels = parameters.filter(|(name, _)| is_one_of(name, &["odata"])).map(|(_, level)| level);

@@ -42,7 +42,7 @@ impl Query {
 
 /// Takes percent-encoding away. `None` if an escape is broken or the result is no text.
 pub(crate) fn decode(text: &str, plus_is_space: bool) -> Option<Cow<'_, str>> {
-    if !text.bytes().any(|byte| byte == b'%' || byte == b'+') {
+    if memchr::memchr2(b'%', b'+', text.as_bytes()).is_none() {
         return Some(Cow::Borrowed(text));
     }
     let mut out = Vec::with_capacity(text.len());

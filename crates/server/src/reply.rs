@@ -60,7 +60,7 @@ pub(crate) enum Prefer {
 
 impl Prefer {
     pub(crate) fn from_headers(headers: &HeaderMap) -> Option<Prefer> {
-        let value = headers.get("prefer")?.to_str().ok()?;
+        let value = headers.get(&header_name::PREFER)?.to_str().ok()?;
         value.split(',').find_map(|preference| match preference.trim() {
             "return-no-content" => Some(Prefer::NoContent),
             "return-content" => Some(Prefer::Content),

@@ -1,6 +1,7 @@
 //! Requests, as far as their head says what they are.
 
 use crate::address::Address;
+use crate::header_name;
 use crate::operation::{Asked, Operation};
 use crate::query_string::Query;
 use crate::resource::Resource;
@@ -63,7 +64,7 @@ impl<'a> Request<'a> {
 
     /// The version the client says it speaks, in its header or its signature.
     pub(crate) fn given_version(&self) -> Option<&'a str> {
-        let header = self.head.headers.get("x-ms-version").map(|value| value.to_str().unwrap_or_default());
+        let header = self.head.headers.get(&header_name::VERSION.http).map(|value| value.to_str().unwrap_or_default());
         header.or_else(|| self.query.get("api-version")).or_else(|| self.query.get("sv"))
     }
 
@@ -79,7 +80,7 @@ impl<'a> Request<'a> {
                 return bad_header("x-ms-version", version);
             }
         }
-        if let Some(id) = self.head.headers.get("x-ms-client-request-id")
+        if let Some(id) = self.head.headers.get(&header_name::CLIENT_REQUEST_ID.http)
             && id.len() > CLIENT_REQUEST_ID_BYTES_MAX
         {
             return bad_header("x-ms-client-request-id", id.to_str().unwrap_or_default());
@@ -157,7 +158,7 @@ fn operation(
 
 /// The verb that `X-HTTP-Method` puts in the place of POST.
 fn tunnelled<'a>(method: &'a str, headers: &'a HeaderMap) -> Result<&'a str, ServiceError> {
-    let mut given = headers.get_all("x-http-method").iter();
+    let mut given = headers.get_all(&header_name::X_HTTP_METHOD).iter();
     let Some(verb) = given.next() else { return Ok(method) };
     if given.next().is_some() {
         return Err(ServiceError::XMethodIncorrectCount);

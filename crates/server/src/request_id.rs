@@ -23,11 +23,9 @@ impl Ids {
     pub(crate) fn next(&self) -> Id {
         let count = self.next.fetch_add(1, Ordering::Relaxed);
         let (a, b) = (mix(self.seed ^ (2 * count)), mix(self.seed.rotate_left(32) ^ (2 * count + 1)));
-        let digits = u128::from(a) << 64 | u128::from(b);
         let mut text = *b"00000000-0002-0000-0000-000000000000";
-        let places = [0..8, 9..12, 14..18, 19..23, 24..36];
-        for (number, place) in places.into_iter().flatten().enumerate() {
-            text[place] = b"0123456789abcdef"[(digits >> (4 * number)) as usize & 15];
+        for (bits, place) in [(a, 0..8), (a >> 32, 9..12), (a >> 44, 14..18), (b, 19..23), (b >> 16, 24..36)] {
+            put_hex(&mut text[place], bits);
         }
         Id(text)
     }
@@ -46,6 +44,14 @@ impl Id {
 impl fmt::Display for Id {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.as_str())
+    }
+}
+
+/// Writes the low bits of a number over all of `place`, in hexadecimal digits.
+fn put_hex(place: &mut [u8], mut bits: u64) {
+    for digit in place {
+        *digit = b"0123456789abcdef"[(bits & 15) as usize];
+        bits >>= 4;
     }
 }
 

@@ -5,7 +5,7 @@ use crate::header_name;
 use crate::reply::{Headers, Reply};
 use crate::request::Message;
 use http::request::Parts;
-use http::{HeaderMap, Method};
+use http::{HeaderMap, Method, header};
 use partita_model::{CorsRule, ServiceError};
 use partita_wire::cors;
 use partita_wire::xml::{service_properties, stats};
@@ -45,7 +45,7 @@ pub(crate) fn preflight(rules: &[CorsRule], headers: &HeaderMap) -> Result<Reply
 /// What a page of another origin needs to read the answer to an actual request.
 pub(crate) fn cors_headers(rules: &[CorsRule], request: &Parts) -> Headers {
     let vary = (&header_name::VARY, "Origin".into());
-    let Some(origin) = request.headers.get("origin").and_then(|value| value.to_str().ok()) else {
+    let Some(origin) = request.headers.get(header::ORIGIN).and_then(|value| value.to_str().ok()) else {
         let specific = rules.iter().any(|rule| !rule.allows_any_origin());
         return if specific && request.method == Method::GET { vec![vary] } else { Vec::new() };
     };

@@ -8,6 +8,15 @@ use std::io::Write;
 
 /// Writes a finite double as a JSON number.
 pub(super) fn write(out: &mut Vec<u8>, value: f64) {
+    // In this range the common shortest form is .NET's too, and there is a writer of it that takes a fifth of the time.
+    if (1e-4..1e15).contains(&value.abs()) {
+        out.extend_from_slice(zmij::Buffer::new().format_finite(value).as_bytes());
+        return;
+    }
+    write_slowly(out, value);
+}
+
+fn write_slowly(out: &mut Vec<u8>, value: f64) {
     // Rust's scientific form has the shortest digits: `-1.25e-7`. At most 17 digits, sign, point and exponent.
     let mut buffer = [0u8; 32];
     let mut rest = &mut buffer[..];
@@ -98,6 +107,14 @@ mod tests {
         #[test]
         fn small_numbers_read_back(value in -1e6..1e6) {
             prop_assert_eq!(print(value).parse(), Ok(value));
+        }
+
+        #[test]
+        fn both_ways_write_the_same(mantissa in 1.0..10.0f64, places in 0..17i32, exponent in -6..18i32) {
+            let value = (mantissa * 10f64.powi(places)).trunc() * 10f64.powi(exponent - places);
+            let mut out = Vec::new();
+            write_slowly(&mut out, value);
+            prop_assert_eq!(print(value), String::from_utf8(out).unwrap());
         }
     }
 }

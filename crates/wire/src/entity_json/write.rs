@@ -10,11 +10,11 @@
 //! ```
 
 use super::{SelectColumns, double};
-use crate::json_text::{write_escaped, write_string};
+use crate::json_text::{write_escaped, write_stored, write_string};
 use crate::url::write_entity_path;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
-use partita_model::{CorruptRecord, EdmType, EntityView, Guid, Ticks, ValueRef};
+use partita_model::{CorruptRecord, EdmType, EntityView, Guid, StoredValue, Ticks, ValueRef};
 
 /// How much a reply says about itself: the `odata=` parameter of `Accept`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -227,18 +227,18 @@ fn write_members(object: &mut Object<'_>, ctx: &Context<'_>, entity: &EntityView
         object.name("RowKey");
         object.quoted(&[entity.row_key]);
         write_timestamp(object, is_full, entity.timestamp);
-        for property in entity.record.iter() {
+        for property in entity.record.stored() {
             let (name, value) = property?;
-            write_property(object, ctx.metadata, name, value);
+            write_property(object, ctx.metadata, name, value)?;
         }
         return Ok(());
     };
     for name in columns {
         match entity.property(name)? {
             _ if name == "Timestamp" => write_timestamp(object, is_full, entity.timestamp),
-            Some(value) => write_property(object, ctx.metadata, name, value),
+            Some(value) => write_property(object, ctx.metadata, name.as_bytes(), value.into())?,
             None => {
-                object.name(name);
+                object.stored_name(name.as_bytes())?;
                 object.out.extend_from_slice(b"null");
             }
         }
@@ -248,22 +248,38 @@ fn write_members(object: &mut Object<'_>, ctx: &Context<'_>, entity: &EntityView
 
 fn write_timestamp(object: &mut Object<'_>, is_full: bool, timestamp: Ticks) {
     if is_full {
-        object.annotation("Timestamp", EdmType::DateTime);
+        object.name("Timestamp@odata.type");
+        object.quoted(&[EdmType::DateTime.name()]);
     }
     object.name("Timestamp");
     object.quoted_with(|out| out.extend_from_slice(timestamp.text().as_bytes()));
 }
 
-fn write_property(object: &mut Object<'_>, metadata: Metadata, name: &str, value: ValueRef<'_>) {
+fn write_property(
+    object: &mut Object<'_>,
+    metadata: Metadata,
+    name: &[u8],
+    value: StoredValue<'_>,
+) -> Result<(), CorruptRecord> {
+    let value = match value {
+        StoredValue::Other(value) => value,
+        StoredValue::Text(text) => {
+            object.stored_name(name)?;
+            object.out.push(b'"');
+            write_stored(object.out, text)?;
+            object.out.push(b'"');
+            return Ok(());
+        }
+    };
     let needs_type = match value {
         ValueRef::Binary(_) | ValueRef::DateTime(_) | ValueRef::Guid(_) | ValueRef::Int64(_) => true,
         ValueRef::Double(value) => !value.is_finite(),
         ValueRef::Boolean(_) | ValueRef::Int32(_) | ValueRef::String(_) => false,
     };
     if needs_type && metadata != Metadata::None {
-        object.annotation(name, value.edm_type());
+        object.annotation(name, value.edm_type())?;
     }
-    object.name(name);
+    object.stored_name(name)?;
     let out = &mut *object.out;
     match value {
         ValueRef::Binary(bytes) => object.quoted_with(|out| write_base64(out, bytes)),
@@ -281,17 +297,18 @@ fn write_property(object: &mut Object<'_>, metadata: Metadata, name: &str, value
         }
         ValueRef::String(text) => write_string(out, text),
     }
+    Ok(())
 }
 
 /// As the model prints it, without a formatter call per byte: pages of a thousand rows have thousands of these.
 fn write_guid(out: &mut Vec<u8>, guid: Guid) {
     const HEX: &[u8; 16] = b"0123456789abcdef";
-    for (at, byte) in guid.0.into_iter().enumerate() {
-        if matches!(at, 4 | 6 | 8 | 10) {
-            out.push(b'-');
-        }
-        out.extend_from_slice(&[HEX[usize::from(byte >> 4)], HEX[usize::from(byte & 15)]]);
+    let mut text = *b"00000000-0000-0000-0000-000000000000";
+    for (byte, at) in guid.0.into_iter().zip([0, 2, 4, 6, 9, 11, 14, 16, 19, 21, 24, 26, 28, 30, 32, 34]) {
+        text[at] = HEX[usize::from(byte >> 4)];
+        text[at + 1] = HEX[usize::from(byte & 15)];
     }
+    out.extend_from_slice(&text);
 }
 
 fn write_base64(out: &mut Vec<u8>, bytes: &[u8]) {
@@ -320,19 +337,30 @@ impl<'o> Object<'o> {
         }
     }
 
+    /// The name of a member, which needs no escapes.
     fn name(&mut self, name: &str) {
         self.comma();
-        write_string(self.out, name);
-        self.out.push(b':');
+        self.out.push(b'"');
+        self.out.extend_from_slice(name.as_bytes());
+        self.out.extend_from_slice(b"\":");
     }
 
-    fn annotation(&mut self, name: &str, edm: EdmType) {
+    fn stored_name(&mut self, name: &[u8]) -> Result<(), CorruptRecord> {
         self.comma();
         self.out.push(b'"');
-        write_escaped(self.out, name);
+        write_stored(self.out, name)?;
+        self.out.extend_from_slice(b"\":");
+        Ok(())
+    }
+
+    fn annotation(&mut self, name: &[u8], edm: EdmType) -> Result<(), CorruptRecord> {
+        self.comma();
+        self.out.push(b'"');
+        write_stored(self.out, name)?;
         self.out.extend_from_slice(b"@odata.type\":\"");
         self.out.extend_from_slice(edm.name().as_bytes());
         self.out.push(b'"');
+        Ok(())
     }
 
     fn quoted(&mut self, pieces: &[&str]) {
