@@ -107,16 +107,15 @@ impl<'a> PartMessage<'a> {
         let mut headers = HeaderMap::with_capacity(part.headers.len());
         for (name, value) in &part.headers {
             let name = HeaderName::from_bytes(name.as_bytes());
-            let value = HeaderValue::from_str(value);
-            let (Ok(name), Ok(value)) = (name, value) else {
+            let (Ok(name), Ok(value)) = (name, HeaderValue::from_str(value)) else {
                 return Err(malformed("A part has a header that is not valid."));
             };
             headers.append(name, value);
         }
-        let (target, query) = part.target.split_once('?').unwrap_or((&part.target, ""));
+        let (target, query) = part.target.split_once('?').unwrap_or((part.target, ""));
         let query = Query::parse(query).ok_or_else(|| malformed("A part has a URL with a broken escape."))?;
         let path = address.part_path(target).ok_or_else(|| malformed("A part has a URL with a broken escape."))?;
-        let operation = operation(&part.method, &headers, &query, &path, address)?;
+        let operation = operation(part.method, &headers, &query, &path, address)?;
         Ok(PartMessage { operation, query, headers, body: part.body })
     }
 

@@ -98,6 +98,10 @@ impl Process {
         (status, self.said_text())
     }
 
+    pub(crate) fn id(&self) -> u32 {
+        self.child.id()
+    }
+
     /// Sends a signal by name.
     pub(crate) fn signal(&self, name: &str) {
         let command = format!("kill -{name} {}", self.child.id());

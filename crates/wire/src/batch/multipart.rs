@@ -4,6 +4,7 @@ use super::malformed;
 use memchr::memmem;
 use partita_model::ServiceError;
 use partita_model::limits::HEADERS_MAX;
+use std::borrow::Cow;
 
 /// Longest boundary that is taken. RFC 2046 allows 70 characters.
 const BOUNDARY_BYTES_MAX: usize = 256;
@@ -116,12 +117,12 @@ pub(super) fn split_line(bytes: &[u8]) -> (&[u8], &[u8]) {
 }
 
 /// The headers of a part, in order.
-pub(super) struct Headers(pub(super) Vec<(String, String)>);
+pub(super) struct Headers<'a>(pub(super) Vec<(&'a str, Cow<'a, str>)>);
 
-impl Headers {
+impl<'a> Headers<'a> {
     /// Reads headers up to the blank line after them, or up to the end. Gives what follows the blank line.
-    pub(super) fn read(mut bytes: &[u8]) -> Result<(Headers, &[u8]), ServiceError> {
-        let mut headers: Vec<(String, String)> = Vec::new();
+    pub(super) fn read(mut bytes: &'a [u8]) -> Result<(Headers<'a>, &'a [u8]), ServiceError> {
+        let mut headers: Vec<(&'a str, Cow<'a, str>)> = Vec::with_capacity(8);
         while !bytes.is_empty() {
             let (line, rest) = split_line(bytes);
             bytes = rest;
@@ -133,8 +134,7 @@ impl Headers {
                 let Some((_, value)) = headers.last_mut() else {
                     return Err(malformed("The first header of a part starts with a space."));
                 };
-                value.push(' ');
-                value.push_str(line.trim());
+                *value = Cow::Owned(format!("{value} {}", line.trim()));
                 continue;
             }
             let Some((name, value)) = line.split_once(':') else {
@@ -143,7 +143,7 @@ impl Headers {
             if headers.len() >= HEADERS_MAX {
                 return Err(malformed("A part has too many headers."));
             }
-            headers.push((name.trim().to_owned(), value.trim().to_owned()));
+            headers.push((name.trim(), Cow::Borrowed(value.trim())));
         }
         Ok((Headers(headers), bytes))
     }
@@ -151,7 +151,7 @@ impl Headers {
     /// The value of the first header of that name, in any case.
     pub(super) fn get(&self, wanted: &str) -> Option<&str> {
         let found = self.0.iter().find(|(name, _)| name.eq_ignore_ascii_case(wanted));
-        found.map(|(_, value)| value.as_str())
+        found.map(|(_, value)| &**value)
     }
 }
 

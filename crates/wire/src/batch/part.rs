@@ -3,27 +3,28 @@
 use super::malformed;
 use super::multipart::{Headers, header_text, split_line};
 use partita_model::ServiceError;
+use std::borrow::Cow;
 
 /// An HTTP request inside a batch.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Part<'a> {
     /// The verb as written.
-    pub method: String,
+    pub method: &'a str,
     /// The target as written: absolute, a path, or relative to the service.
-    pub target: String,
+    pub target: &'a str,
     /// The headers of the request itself, in order, not those of the part around it.
-    pub headers: Vec<(String, String)>,
+    pub headers: Vec<(&'a str, Cow<'a, str>)>,
     /// The body, without the white space around it.
     pub body: &'a [u8],
     /// `Content-ID`, if it stood among the request's own headers: only then does the reply repeat it.
-    pub content_id: Option<String>,
+    pub content_id: Option<Cow<'a, str>>,
 }
 
 impl<'a> Part<'a> {
     /// The value of the first header of that name, in any case.
     pub fn header(&self, wanted: &str) -> Option<&str> {
         let found = self.headers.iter().find(|(name, _)| name.eq_ignore_ascii_case(wanted));
-        found.map(|(_, value)| value.as_str())
+        found.map(|(_, value)| &**value)
     }
 
     pub(super) fn read(content: &'a [u8]) -> Result<Part<'a>, ServiceError> {
@@ -31,9 +32,10 @@ impl<'a> Part<'a> {
         let (method, target) = request_line(header_text(line)?)
             .ok_or_else(|| malformed("A part does not start with a request line such as POST /T HTTP/1.1."))?;
         let (headers, body) = Headers::read(rest)?;
-        let content_id = headers.get("Content-ID").map(str::to_owned);
+        let content_id = headers.0.iter().find(|(name, _)| name.eq_ignore_ascii_case("Content-ID"));
+        let content_id = content_id.map(|(_, id)| id.clone());
         let body = body_of(body, headers.get("Content-Length"));
-        Ok(Part { method: method.to_owned(), target: target.to_owned(), headers: headers.0, body, content_id })
+        Ok(Part { method, target, headers: headers.0, body, content_id })
     }
 }
 

@@ -33,7 +33,7 @@ fn a_change_set() {
     let [insert, delete] = <[Part<'_>; 2]>::try_from(operations(&body)).unwrap();
     assert_eq!(insert.method, "POST");
     assert_eq!(insert.target, "http://127.0.0.1:10002/acct/T");
-    assert_eq!(insert.headers, [("Content-Type".to_owned(), "application/json".to_owned())]);
+    assert_eq!(insert.headers, [("Content-Type", "application/json".into())]);
     assert_eq!(insert.body, b"{\"a\":1}");
     assert_eq!(insert.content_id, None);
     assert_eq!(delete.method, "DELETE");
@@ -132,7 +132,7 @@ fn queries() {
         "--batch_1\n\nGET /T()?$filter=a%20eq%201 HTTP/1.1\nAccept: application/json\n--batch_1--\n",
     ] {
         let Ok(Batch::Query(part)) = parse(CONTENT_TYPE, body.as_bytes()) else { panic!("{body}") };
-        assert_eq!((part.method.as_str(), part.target.as_str()), ("GET", "/T()?$filter=a%20eq%201"));
+        assert_eq!((part.method, part.target), ("GET", "/T()?$filter=a%20eq%201"));
         assert_eq!((part.header("accept"), part.body), (Some("application/json"), &b""[..]));
     }
 }
@@ -266,7 +266,10 @@ proptest! {
         };
         prop_assert_eq!(read.len(), parts.len());
         for ((part, (method, target, header, _)), json) in read.iter().zip(&parts).zip(&json) {
-            prop_assert_eq!((&part.method, &part.target, part.header("x-a")), (method, target, Some(header.as_str())));
+            prop_assert_eq!(
+                (part.method, part.target, part.header("x-a")),
+                (method.as_str(), target.as_str(), Some(header.as_str()))
+            );
             prop_assert_eq!(part.body, json.as_bytes());
         }
     }

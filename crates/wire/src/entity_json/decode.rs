@@ -10,7 +10,6 @@ use partita_model::{EdmType, Guid, Property, ServiceError, Ticks, Value, limits}
 use serde::de::{Deserializer, MapAccess, Visitor};
 use serde_json::value::RawValue;
 use std::borrow::Cow;
-use std::cmp::Ordering;
 use std::fmt;
 
 /// Ends the name of a member that gives the type of another.
@@ -55,7 +54,7 @@ pub enum KeyField {
 /// ```
 pub fn decode(body: &[u8]) -> Result<EntityBody, ServiceError> {
     let members = Members::read(body)?;
-    let mut entity = EntityBody::default();
+    let mut entity = EntityBody { properties: Vec::with_capacity(members.list.len()), ..EntityBody::default() };
     for member in &members.list {
         match &*member.name {
             "PartitionKey" => entity.partition_key = members.key(member)?,
@@ -75,7 +74,7 @@ pub fn decode(body: &[u8]) -> Result<EntityBody, ServiceError> {
 /// Reads the body of Create Table. `None` if it names no table.
 pub fn decode_table_name(body: &[u8]) -> Result<Option<String>, ServiceError> {
     let members = Members::read(body)?;
-    let Some(member) = members.find("TableName", "") else { return Ok(None) };
+    let Some(member) = members.list.iter().find(|member| member.name == "TableName") else { return Ok(None) };
     match member.token() {
         Token::Null => Ok(None),
         Token::Text => member.text().map(|text| Some(text.into_owned())),
@@ -124,11 +123,10 @@ impl<'a> Member<'a> {
     }
 }
 
-/// The members of a body in order, and an index of their names.
+/// The members of a body in order, and which of them annotate the type of another.
 struct Members<'a> {
     list: Vec<Member<'a>>,
-    by_name: Vec<u32>,
-    annotated: bool,
+    annotations: Vec<usize>,
 }
 
 impl<'a> Members<'a> {
@@ -151,34 +149,24 @@ impl<'a> Members<'a> {
     }
 
     fn index(list: Vec<Member<'a>>) -> Result<Members<'a>, ServiceError> {
-        let mut by_name: Vec<u32> = (0..list.len() as u32).collect();
-        by_name.sort_unstable_by(|&a, &b| list[a as usize].name.cmp(&list[b as usize].name));
-        for pair in by_name.windows(2) {
-            let name = &list[pair[1] as usize].name;
-            if list[pair[0] as usize].name == *name {
-                return Err(ServiceError::DuplicateProperties { name: quoted(name) });
-            }
+        // Any order brings equal names together. Lengths differ mostly, and are compared in no time.
+        let mut names: Vec<(usize, &str)> = list.iter().map(|member| (member.name.len(), &*member.name)).collect();
+        names.sort_unstable();
+        if let Some(pair) = names.windows(2).find(|pair| pair[0] == pair[1]) {
+            return Err(ServiceError::DuplicateProperties { name: quoted(pair[0].1) });
         }
         if let Some(deep) = list.iter().find(|member| is_too_deep(member.raw)) {
             return Err(deep.invalid("is nested too deeply"));
         }
-        let annotated = list.iter().any(|member| member.name.ends_with(TYPE_SUFFIX));
-        Ok(Members { list, by_name, annotated })
-    }
-
-    /// The member whose name is `name` followed by `suffix`.
-    fn find(&self, name: &str, suffix: &str) -> Option<&Member<'a>> {
-        let wanted = || name.bytes().chain(suffix.bytes());
-        let order = |&at: &u32| -> Ordering { self.list[at as usize].name.bytes().cmp(wanted()) };
-        self.by_name.binary_search_by(order).ok().map(|at| &self.list[self.by_name[at] as usize])
+        let annotations = (0..list.len()).filter(|&at| list[at].name.ends_with(TYPE_SUFFIX)).collect();
+        Ok(Members { list, annotations })
     }
 
     /// The name of the type a member is annotated with.
     fn type_name(&self, member: &Member<'a>) -> Result<Option<Cow<'a, str>>, ServiceError> {
-        if !self.annotated {
-            return Ok(None);
-        }
-        let Some(annotation) = self.find(&member.name, TYPE_SUFFIX) else { return Ok(None) };
+        let mut annotations = self.annotations.iter().map(|&at| &self.list[at]);
+        let annotates = |annotation: &&Member<'_>| annotation.name.strip_suffix(TYPE_SUFFIX) == Some(&*member.name);
+        let Some(annotation) = annotations.find(annotates) else { return Ok(None) };
         match annotation.token() {
             Token::Text => annotation.text().map(Some),
             _ => Err(annotation.invalid("is not the name of a type")),
