@@ -59,7 +59,7 @@ fn to_ordered(text: &str) -> Cow<'_, [u8]> {
 
 /// The text of ordered bytes, or `None` if they are not the bytes of a text.
 fn from_ordered(bytes: &[u8]) -> Option<Cow<'_, str>> {
-    if !bytes.iter().any(|&byte| byte >= 0xEE) {
+    if !bytes.iter().fold(false, |found, &byte| found | (byte >= 0xEE)) {
         return std::str::from_utf8(bytes).ok().map(Cow::Borrowed);
     }
     let utf8 = bytes.iter().map(|&byte| match byte {

@@ -25,7 +25,7 @@ use partita_wire::entity_json::Metadata;
 use std::borrow::Cow;
 use std::net::IpAddr;
 use std::time::{Instant, SystemTime};
-use tracing::{debug, error};
+use tracing::{Level, debug, enabled, error};
 
 /// Where a client without credentials is told to get some.
 const CHALLENGE: &str = "Bearer authorization_uri=https://login.microsoftonline.com/common/oauth2/authorize resource_id=https://storage.azure.com";
@@ -204,7 +204,7 @@ impl<'s> Exchange<'s> {
         let (operation, peer) = (name.text(), self.peer.address);
         if status >= 500 && status != 501 {
             error!(request_id, account, operation, status, ?took, %peer, "request failed");
-        } else {
+        } else if enabled!(Level::DEBUG) {
             let path = loggable(self.head.uri.path());
             debug!(request_id, account, operation, status, ?took, %peer, path, "request");
         }
