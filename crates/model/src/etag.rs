@@ -25,11 +25,17 @@ impl ETag {
     }
 }
 
+impl From<ETag> for String {
+    fn from(etag: ETag) -> String {
+        let mut text = Vec::with_capacity(48);
+        etag.write(&mut text, "\"");
+        String::from_utf8(text).expect("digits and separators are text")
+    }
+}
+
 impl fmt::Display for ETag {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let mut text = Vec::with_capacity(48);
-        self.write(&mut text, "\"");
-        f.write_str(std::str::from_utf8(&text).map_err(|_| fmt::Error)?)
+        f.write_str(&String::from(*self))
     }
 }
 

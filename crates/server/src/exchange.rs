@@ -172,8 +172,12 @@ impl<'s> Exchange<'s> {
         append(&mut headers, &header_name::REQUEST_ID, self.request_id.as_str());
         headers.append(&header_name::SERVER.http, HeaderValue::from_static(server));
         if let (Ok(request), false) = (self.request(), front) {
-            if let Some(version) = request.given_version() {
-                append(&mut headers, &header_name::VERSION, version);
+            match self.head.headers.get(&header_name::VERSION.http) {
+                Some(version) => drop(headers.append(&header_name::VERSION.http, version.clone())),
+                None => {
+                    let version = request.given_version();
+                    version.into_iter().for_each(|version| append(&mut headers, &header_name::VERSION, version));
+                }
             }
             if let Some(id) = self.head.headers.get(&header_name::CLIENT_REQUEST_ID.http) {
                 headers.append(&header_name::CLIENT_REQUEST_ID.http, id.clone());
@@ -235,24 +239,22 @@ fn loggable(path: &str) -> &str {
 }
 
 async fn dispatch(ctx: &Context<'_>, message: &Message<'_>) -> Result<Reply, ServiceError> {
+    // A future is as large as the largest it may await, and all of it is moved for every request. With all but one of them in
+    // boxes that is less than 2 KB and not more than 3.
     match message.operation {
         Operation::QueryTables => tables::query(ctx, message),
         Operation::GetTable { table } => tables::get(ctx, message, table),
-        Operation::CreateTable => tables::create(ctx, message).await,
-        Operation::DeleteTable { table } => tables::delete(ctx, table).await,
+        Operation::CreateTable => Box::pin(tables::create(ctx, message)).await,
+        Operation::DeleteTable { table } => Box::pin(tables::delete(ctx, table)).await,
         Operation::GetTableAcl { table } => access_policies::get(ctx, table),
-        Operation::SetTableAcl { table } => access_policies::set(ctx, message, table).await,
+        Operation::SetTableAcl { table } => Box::pin(access_policies::set(ctx, message, table)).await,
         Operation::GetServiceProperties => Ok(service::get_properties(ctx)),
-        Operation::SetServiceProperties => service::set_properties(ctx, message).await,
+        Operation::SetServiceProperties => Box::pin(service::set_properties(ctx, message)).await,
         Operation::GetServiceStats => Ok(service::stats(ctx)),
-        Operation::QueryEntities { table } => entities::query(ctx, message, table).await,
+        Operation::QueryEntities { table } => Box::pin(entities::query(ctx, message, table)).await,
         Operation::GetEntity { table, keys } => entities::get(ctx, message, table, keys).await,
-        Operation::Change { .. } => {
-            let draft = changes::draft(ctx, message)?;
-            let mut replies = changes::apply(ctx, vec![draft]).await.map_err(|refused| refused.error)?;
-            Ok(replies.remove(0))
-        }
-        Operation::Batch => batch::run(ctx, message).await,
+        Operation::Change { .. } => Box::pin(changes::run(ctx, message)).await,
+        Operation::Batch => Box::pin(batch::run(ctx, message)).await,
     }
 }
 

@@ -10,6 +10,13 @@ pub(crate) fn metadata(format: Option<&str>, headers: &HeaderMap) -> Result<Meta
     let Some(wanted) = format.or(accept).filter(|wanted| !wanted.trim().is_empty()) else {
         return Ok(Metadata::Minimal);
     };
+    // What the official clients say, understood at a glance.
+    match wanted {
+        "application/json;odata=minimalmetadata" => return Ok(Metadata::Minimal),
+        "application/json;odata=nometadata" => return Ok(Metadata::None),
+        "application/json;odata=fullmetadata" => return Ok(Metadata::Full),
+        _ => {}
+    }
     let mut refused = ServiceError::MediaTypeNotSupported;
     for choice in wanted.split(',') {
         match media_type(choice) {

@@ -52,6 +52,13 @@ pub(crate) struct Refused {
     pub(crate) error: ServiceError,
 }
 
+/// Makes one change.
+pub(crate) async fn run(ctx: &Context<'_>, message: &Message<'_>) -> Result<Reply, ServiceError> {
+    let draft = draft(ctx, message)?;
+    let mut replies = apply(ctx, vec![draft]).await.map_err(|refused| refused.error)?;
+    Ok(replies.remove(0))
+}
+
 /// Reads one change: everything that can be said of it without looking at others.
 pub(crate) fn draft(ctx: &Context<'_>, message: &Message<'_>) -> Result<Draft, ServiceError> {
     let Operation::Change { table, keys, verb } = message.operation else {
@@ -230,14 +237,14 @@ impl Answer {
         }
         let etag = ETag(timestamp);
         if self.verb != ChangeVerb::Insert {
-            return reply.with(&header_name::ETAG, etag.to_string());
+            return reply.with(&header_name::ETAG, String::from(etag));
         }
         let (table, partition_key, row_key) =
             (self.table.name.as_str(), change.partition_key.as_str(), change.row_key.as_str());
         let location = url::entity_url(&ctx.address.base, table, partition_key, row_key);
         reply = reply.with(&header_name::LOCATION, location.clone());
         if no_content {
-            return reply.with(&header_name::DATA_SERVICE_ID, location).with(&header_name::ETAG, etag.to_string());
+            return reply.with(&header_name::DATA_SERVICE_ID, location).with(&header_name::ETAG, String::from(etag));
         }
         let record = Record::open(record.as_deref().unwrap_or_default()).expect("it was encoded for this very insert");
         let view = EntityView { partition_key, row_key, timestamp, record };
@@ -245,7 +252,7 @@ impl Answer {
         let json = entity_json::Context { base, account, table, metadata: self.metadata, select: None };
         let mut body = Vec::new();
         write_entity(&mut body, &json, &view).expect("it was encoded for this very insert");
-        reply.with(&header_name::ETAG, etag.to_string()).body(self.metadata.content_type(), body)
+        reply.with(&header_name::ETAG, String::from(etag)).body(self.metadata.content_type(), body)
     }
 }
 

@@ -38,7 +38,7 @@ pub(crate) async fn get(
     };
     let mut body = Vec::new();
     write_entity(&mut body, &json, &view).map_err(|_| ServiceError::InternalError)?;
-    Ok(Reply::json(200).with(&header_name::ETAG, view.etag().to_string()).body(metadata.content_type(), body))
+    Ok(Reply::json(200).with(&header_name::ETAG, String::from(view.etag())).body(metadata.content_type(), body))
 }
 
 pub(crate) async fn query(ctx: &Context<'_>, message: &Message<'_>, table: &str) -> Result<Reply, ServiceError> {

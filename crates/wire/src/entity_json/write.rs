@@ -83,7 +83,7 @@ pub fn write_entity(out: &mut Vec<u8>, ctx: &Context<'_>, entity: &EntityView<'_
         object.name("odata.metadata");
         write_context(object.out, ctx, "/@Element");
     }
-    write_members(&mut object, ctx, entity, &mut Labels::default())?;
+    write_members(&mut object, ctx, entity, None)?;
     object.end();
     Ok(())
 }
@@ -118,7 +118,7 @@ impl<'a> EntityPage<'a> {
             self.out.push(b',');
         }
         let mut object = Object::begin(&mut self.out);
-        let written = write_members(&mut object, &self.ctx, entity, &mut self.labels);
+        let written = write_members(&mut object, &self.ctx, entity, Some(&mut self.labels));
         object.end();
         match written {
             Ok(()) => self.rows += 1,
@@ -205,8 +205,15 @@ fn write_members(
     object: &mut Object<'_>,
     ctx: &Context<'_>,
     entity: &EntityView<'_>,
-    labels: &mut Labels,
+    mut labels: Option<&mut Labels>,
 ) -> Result<(), CorruptRecord> {
+    let mut write_label = |object: &mut Object<'_>, place, name: &[u8], edm| {
+        object.comma();
+        match &mut labels {
+            Some(labels) => labels.write(object.out, place, name, edm),
+            None => write_label(object.out, name, edm),
+        }
+    };
     let is_full = ctx.metadata == Metadata::Full;
     if is_full {
         object.name("odata.type");
@@ -235,7 +242,7 @@ fn write_members(
         write_timestamp(object, is_full, entity.timestamp);
         for (place, property) in entity.record.stored().enumerate() {
             let (name, value) = property?;
-            labels.write(object, place, name, annotated_type(ctx.metadata, value))?;
+            write_label(object, place, name, annotated_type(ctx.metadata, value))?;
             write_value(object.out, value)?;
         }
         return Ok(());
@@ -244,11 +251,11 @@ fn write_members(
         match entity.property(name)? {
             _ if name == "Timestamp" => write_timestamp(object, is_full, entity.timestamp),
             Some(value) => {
-                labels.write(object, place, name.as_bytes(), annotated_type(ctx.metadata, value.into()))?;
+                write_label(object, place, name.as_bytes(), annotated_type(ctx.metadata, value.into()))?;
                 write_value(object.out, value.into())?;
             }
             None => {
-                labels.write(object, place, name.as_bytes(), None)?;
+                write_label(object, place, name.as_bytes(), None)?;
                 object.out.extend_from_slice(b"null");
             }
         }
@@ -292,20 +299,18 @@ struct Label {
 impl Labels {
     fn write(
         &mut self,
-        object: &mut Object<'_>,
+        out: &mut Vec<u8>,
         place: usize,
         name: &[u8],
         edm: Option<EdmType>,
     ) -> Result<(), CorruptRecord> {
-        object.comma();
         match self.0.get(place) {
-            Some(label) if label.edm == edm && label.name == name => object.out.extend_from_slice(&label.text),
+            Some(label) if label.edm == edm && label.name == name => out.extend_from_slice(&label.text),
             _ => {
-                let start = object.out.len();
-                write_label(object.out, name, edm)?;
-                let label = Label { name: name.to_vec(), edm, text: object.out[start..].to_vec() };
+                let start = out.len();
+                write_label(out, name, edm)?;
                 self.0.truncate(place);
-                self.0.push(label);
+                self.0.push(Label { name: name.to_vec(), edm, text: out[start..].to_vec() });
             }
         }
         Ok(())
