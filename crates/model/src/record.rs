@@ -113,7 +113,7 @@ impl<'a> Record<'a> {
         let mut cursor = Cursor(self.properties);
         while !cursor.0.is_empty() {
             let name = cursor.counted()?;
-            let tag = cursor.take(1)?[0];
+            let tag = cursor.byte()?;
             if name == wanted.as_bytes() {
                 return cursor.value(tag)?.to_value_ref().map(Some);
             }
@@ -198,10 +198,21 @@ impl<'a> Cursor<'a> {
         Ok(*head)
     }
 
+    fn byte(&mut self) -> Result<u8, CorruptRecord> {
+        let (byte, rest) = self.0.split_first().ok_or(CorruptRecord)?;
+        self.0 = rest;
+        Ok(*byte)
+    }
+
     fn counted(&mut self) -> Result<&'a [u8], CorruptRecord> {
-        let mut length = 0usize;
-        for shift in (0..28).step_by(7) {
-            let byte = self.take(1)?[0];
+        // Nearly all lengths take one byte.
+        let byte = self.byte()?;
+        if byte < 0x80 {
+            return self.take(byte.into());
+        }
+        let mut length = usize::from(byte & 0x7F);
+        for shift in [7, 14, 21] {
+            let byte = self.byte()?;
             length |= usize::from(byte & 0x7F) << shift;
             if byte < 0x80 {
                 return self.take(length);
@@ -212,14 +223,14 @@ impl<'a> Cursor<'a> {
 
     fn property(&mut self) -> Result<(&'a [u8], StoredValue<'a>), CorruptRecord> {
         let name = self.counted()?;
-        let tag = self.take(1)?[0];
+        let tag = self.byte()?;
         Ok((name, self.value(tag)?))
     }
 
     fn value(&mut self, tag: u8) -> Result<StoredValue<'a>, CorruptRecord> {
         Ok(StoredValue::Other(match tag {
             1 => ValueRef::Binary(self.counted()?),
-            2 => ValueRef::Boolean(self.take(1)?[0] != 0),
+            2 => ValueRef::Boolean(self.byte()? != 0),
             3 => ValueRef::DateTime(Ticks(u64::from_le_bytes(self.array()?))),
             4 => ValueRef::Double(f64::from_bits(u64::from_le_bytes(self.array()?))),
             5 => ValueRef::Guid(Guid(self.array()?)),

@@ -70,7 +70,7 @@ pub struct Settings {
     /// The interval of `--durability=interval`, in milliseconds [default: 100].
     #[arg(long, value_name = "MS", env = "PARTITA_SYNC_INTERVAL_MS")]
     pub sync_interval_ms: Option<u64>,
-    /// Memory for recently read blocks, in MiB [default: 256].
+    /// Memory for recently read rows and blocks, in MiB [default: 128].
     #[arg(long, value_name = "MIB", env = "PARTITA_CACHE_MIB")]
     pub cache_mib: Option<usize>,
 
@@ -311,7 +311,7 @@ impl Settings {
             },
             durability: settings.durability.unwrap_or(DurabilityName::Sync),
             sync_interval: Duration::from_millis(settings.sync_interval_ms.unwrap_or(100).max(1)),
-            cache_bytes: settings.cache_mib.unwrap_or(256).max(1) << 20,
+            cache_bytes: settings.cache_mib.unwrap_or(128).max(1) << 20,
             tls,
             accounts,
             allow_development_key: settings.allow_development_key.unwrap_or(false),

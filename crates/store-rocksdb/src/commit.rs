@@ -4,6 +4,7 @@
 use crate::failure::read_error;
 use crate::format::{split_value, unstamped};
 use crate::recent::GroupNumber;
+use crate::row_cache::{KeyHash, RowCache};
 use partita_store::{Action, Batch, Expect, Result, Space, Version, encode_key};
 use rocksdb::{DB, ReadOptions};
 use tokio::sync::oneshot;
@@ -24,6 +25,7 @@ pub(crate) struct Commit {
 #[derive(Debug)]
 pub(crate) struct RowChange {
     pub(crate) key: Vec<u8>,
+    pub(crate) hash: KeyHash,
     pub(crate) expect: Expect,
     /// The version that was found, if one was expected.
     pub(crate) found: Option<Version>,
@@ -40,7 +42,7 @@ pub(crate) enum Change {
 }
 
 impl Commit {
-    pub(crate) fn new(batch: Batch) -> (Commit, oneshot::Receiver<Result<Version>>) {
+    pub(crate) fn new(batch: Batch, cache: &RowCache) -> (Commit, oneshot::Receiver<Result<Version>>) {
         let (answer, answered) = oneshot::channel();
         let mut bytes = size_of::<Commit>();
         let rows = batch.items.into_iter().map(|item| {
@@ -51,7 +53,7 @@ impl Commit {
                 Action::Nothing => Change::Nothing,
             };
             bytes += size_of::<RowChange>() + key.len() + change.bytes();
-            RowChange { key, expect: item.expect, found: None, change }
+            RowChange { hash: cache.hash(&key), key, expect: item.expect, found: None, change }
         });
         let rows = rows.collect();
         (Commit { space: batch.space, drop_space: batch.drop_space, rows, read_at: 0, answer, bytes }, answered)
@@ -64,11 +66,14 @@ impl Commit {
 
     /// Reads the versions of the rows of which something is expected. `last_group` has been loaded before, so that the
     /// reads see at least that.
-    pub(crate) fn read_versions(&mut self, database: &DB, last_group: GroupNumber) -> Result<()> {
+    pub(crate) fn read_versions(&mut self, database: &DB, cache: &RowCache, last_group: GroupNumber) -> Result<()> {
         self.read_at = last_group;
         let settings = ReadOptions::default();
         for row in self.rows.iter_mut().filter(|row| row.expect != Expect::Any) {
-            row.found = read_version(database, &row.key, &settings)?;
+            row.found = match cache.version(row.hash, &row.key) {
+                Some(version) => Some(version),
+                None => read_version(database, &row.key, &settings)?,
+            };
         }
         Ok(())
     }

@@ -66,12 +66,14 @@ impl<'a> Committer<'a> {
             prepared: Prepared::default(),
         };
         commits.into_iter().for_each(|commit| group.add(commit));
-        let Prepared { writes, answers, dropped, to_reclaim, .. } = group.finish();
+        let Prepared { writes, rows, answers, dropped, to_reclaim, .. } = group.finish();
 
         if !dropped.is_empty() {
             self.shared.spaces.begin(&dropped);
         }
+        let writing = self.shared.rows.writing(&rows, &dropped);
         let written = if writes.is_empty() { Ok(()) } else { self.write(writes) };
+        drop(writing);
         if !dropped.is_empty() {
             self.shared.spaces.settle(written.is_ok());
         }

@@ -9,6 +9,7 @@ use crate::counters::Counters;
 use crate::failure::read_error;
 use crate::format::{LAST_VERSION_KEY, stamp};
 use crate::recent::Recent;
+use crate::row_cache::KeyHash;
 use crate::spaces::Spaces;
 use partita_store::{Error, Expect, Result, Space, Version, Versions, space_end, space_prefix};
 use rocksdb::{DB, ReadOptions, WriteBatch};
@@ -33,6 +34,8 @@ pub(crate) struct Group<'a> {
 #[derive(Default)]
 pub(crate) struct Prepared {
     pub(crate) writes: WriteBatch,
+    /// The rows among the writes.
+    pub(crate) rows: Vec<KeyHash>,
     pub(crate) answers: Vec<(oneshot::Sender<Result<Version>>, Result<Version>)>,
     /// The spaces that the writes drop.
     pub(crate) dropped: Vec<Space>,
@@ -96,10 +99,12 @@ impl Group<'_> {
                 Change::Put(mut stored) => {
                     stamp(&mut stored, version);
                     self.prepared.writes.put(&row.key, &stored);
+                    self.prepared.rows.push(row.hash);
                     self.recent.note(row.key, Some(version));
                 }
                 Change::Delete => {
                     self.prepared.writes.delete(&row.key);
+                    self.prepared.rows.push(row.hash);
                     self.recent.note(row.key, None);
                 }
                 Change::Nothing => {}
@@ -157,6 +162,7 @@ impl Group<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::row_cache::RowCache;
     use partita_store::{Action, Batch, Clock, Item};
 
     fn put(expect: Expect) -> Batch {
@@ -177,7 +183,7 @@ mod tests {
         let mut group =
             Group { database, spaces: &spaces, counters: &counters, recent, versions: &mut versions, prepared };
         for (batch, found) in batches {
-            let (mut commit, _) = Commit::new(batch);
+            let (mut commit, _) = Commit::new(batch, &RowCache::new(0));
             commit.read_at = read_at;
             commit.rows[0].found = found;
             group.add(commit);

@@ -46,6 +46,7 @@ mod options;
 mod queue;
 mod recent;
 mod reclaim;
+mod row_cache;
 mod scan;
 mod settings;
 mod spaces;

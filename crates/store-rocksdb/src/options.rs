@@ -8,7 +8,7 @@ use std::time::Duration;
 pub struct Options {
     /// When a commit is on the disk.
     pub durability: Durability,
-    /// Memory for blocks that were read, filled as they are read.
+    /// Memory for rows and blocks that were read, filled as they are read.
     pub cache_bytes: usize,
     /// Where versions come from.
     pub clock: Clock,
@@ -16,7 +16,7 @@ pub struct Options {
 
 impl Default for Options {
     fn default() -> Options {
-        Options { durability: Durability::Sync, cache_bytes: 256 << 20, clock: Clock::system() }
+        Options { durability: Durability::Sync, cache_bytes: 128 << 20, clock: Clock::system() }
     }
 }
 

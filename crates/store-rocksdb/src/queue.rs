@@ -97,12 +97,14 @@ impl Queue {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::row_cache::RowCache;
     use partita_store::{Action, Batch, Expect, Item, Space};
 
     fn commit(value_bytes: usize) -> Commit {
         let action = Action::Put(vec![0; value_bytes].into());
         let items = vec![Item { row: b"r".to_vec(), expect: Expect::Any, action }];
-        Commit::new(Batch { space: Space(1), partition: b"p".to_vec(), items, drop_space: None }).0
+        let batch = Batch { space: Space(1), partition: b"p".to_vec(), items, drop_space: None };
+        Commit::new(batch, &RowCache::new(0)).0
     }
 
     #[test]

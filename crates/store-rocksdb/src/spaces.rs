@@ -33,24 +33,27 @@ impl Spaces {
         self.0.borrow().dropped.contains(&space)
     }
 
+    /// Says whether the space is there, if that is settled. Called after a read.
+    pub(crate) fn check_now(&self, space: Space) -> Option<Result<()>> {
+        let state = self.0.borrow();
+        if state.dropped.contains(&space) {
+            Some(Err(Error::SpaceDropped))
+        } else if state.dropping.contains(&space) {
+            None
+        } else {
+            Some(Ok(()))
+        }
+    }
+
     /// Says whether the space is there, as soon as that is settled. Called after a read.
     pub(crate) async fn check(&self, space: Space) -> Result<()> {
-        let in_between = {
-            let state = self.0.borrow();
-            if state.dropped.contains(&space) {
-                return Err(Error::SpaceDropped);
-            }
-            state.dropping.contains(&space)
-        };
-        if in_between {
-            let mut changes = self.0.subscribe();
-            // The sender lives in `self`, so the channel cannot close meanwhile.
-            let _ = changes.wait_for(|state| !state.dropping.contains(&space)).await;
-            if self.is_dropped(space) {
-                return Err(Error::SpaceDropped);
-            }
+        if let Some(settled) = self.check_now(space) {
+            return settled;
         }
-        Ok(())
+        let mut changes = self.0.subscribe();
+        // The sender lives in `self`, so the channel cannot close meanwhile.
+        let _ = changes.wait_for(|state| !state.dropping.contains(&space)).await;
+        if self.is_dropped(space) { Err(Error::SpaceDropped) } else { Ok(()) }
     }
 
     /// Names the spaces that the next write drops.

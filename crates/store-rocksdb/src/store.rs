@@ -9,12 +9,17 @@ use crate::open::{self, OpenError};
 use crate::options::{Durability, Options};
 use crate::queue::Queue;
 use crate::reclaim;
-use crate::scan;
+use crate::row_cache::RowCache;
+use crate::scan::{self, Helpers};
+use crate::settings;
 use crate::spaces::Spaces;
 use async_trait::async_trait;
 use bytes::Bytes;
-use partita_store::{Batch, Error, Result, Row, Scan, ScanEnd, Space, Store, Version, Versions, Visitor, encode_key};
+use partita_store::{
+    Batch, Error, Result, Row, Scan, ScanEnd, Space, Store, Version, Versions, Visitor, encode_key_to,
+};
 use rocksdb::{DB, properties};
+use std::cell::RefCell;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
@@ -27,6 +32,14 @@ use tokio::runtime::{Handle, RuntimeFlavor};
 /// Syncing more often than a disk can would only keep the thread busy.
 const SYNC_INTERVAL_MIN: Duration = Duration::from_millis(1);
 
+/// What a start replays of the log in a few milliseconds.
+const REPLAY_BYTES_MAX: u64 = 2 << 20;
+
+thread_local! {
+    /// For the key of the row that is read, which is needed until it is found.
+    static KEY: RefCell<Vec<u8>> = const { RefCell::new(Vec::new()) };
+}
+
 /// Rows in a folder, kept by RocksDB.
 ///
 /// Dropping it closes it.
@@ -38,8 +51,10 @@ pub struct RocksStore {
 /// What the threads work on.
 pub(crate) struct Shared {
     pub(crate) database: DB,
+    pub(crate) rows: RowCache,
     pub(crate) queue: Queue,
     pub(crate) spaces: Spaces,
+    pub(crate) helpers: Helpers,
     pub(crate) counters: Counters,
     pub(crate) failure: Failure,
     /// The number of the last group that readers can see.
@@ -63,8 +78,10 @@ impl RocksStore {
         let (database, last_version) = open::open(folder, &options)?;
         let shared = Arc::new(Shared {
             database,
+            rows: RowCache::new(settings::row_cache_bytes(&options)),
             queue: Queue::default(),
             spaces: Spaces::new(),
+            helpers: Helpers::new(),
             counters: Counters::default(),
             failure: Failure::default(),
             last_group: AtomicU64::new(0),
@@ -90,6 +107,7 @@ impl RocksStore {
         }
         // With `None` too: a store that was closed in order is whole, whatever the machine does next.
         self.shared.sync();
+        self.shared.write_out();
         self.shared.closing.store(true, Ordering::Release);
         self.shared.database.cancel_all_background_work(true);
         let _ = threads.reclaim.join();
@@ -157,6 +175,33 @@ impl Shared {
         }
     }
 
+    /// Spares the next start to replay much of the log.
+    fn write_out(&self) {
+        if !self.failure.is_set() && self.property(properties::CUR_SIZE_ALL_MEM_TABLES) > REPLAY_BYTES_MAX {
+            // What was not written out is still in the log.
+            let _ = self.database.flush();
+        }
+    }
+
+    /// Reads a row from memory or from RocksDB. Whether its space is there is another question.
+    fn get(&self, space: Space, partition: &[u8], row: &[u8]) -> Result<Option<Row>> {
+        KEY.with_borrow_mut(|key| {
+            key.clear();
+            encode_key_to(space, partition, row, key);
+            let hash = self.rows.hash(key);
+            if let Some(row) = self.rows.get(hash, key) {
+                return Ok(Some(row));
+            }
+            let ticket = self.rows.ticket(hash);
+            let Some(stored) = self.database.get_pinned(&key).map_err(read_error)? else { return Ok(None) };
+            let (version, value) = split_value(&stored)?;
+            Ok(Some(match ticket {
+                Some(ticket) => self.rows.keep(hash, ticket, key, version, value),
+                None => Row { version, value: Bytes::copy_from_slice(value) },
+            }))
+        })
+    }
+
     fn property(&self, name: &properties::PropName) -> u64 {
         self.database.property_int_value(name).ok().flatten().unwrap_or(0)
     }
@@ -171,34 +216,37 @@ impl Shared {
 #[async_trait]
 impl Store for RocksStore {
     async fn get(&self, space: Space, partition: &[u8], row: &[u8]) -> Result<Option<Row>> {
-        let key = encode_key(space, partition, row);
-        let found = match self.shared.database.get_pinned(key).map_err(read_error)? {
-            Some(stored) => {
-                let (version, value) = split_value(&stored)?;
-                Some(Row { version, value: Bytes::copy_from_slice(value) })
-            }
-            None => None,
-        };
+        let found = self.shared.get(space, partition, row);
         self.shared.spaces.check(space).await?;
-        Ok(found)
+        found
     }
 
-    async fn scan(&self, scan: Scan, visitor: &mut Visitor<'_>) -> Result<ScanEnd> {
+    fn get_now(&self, space: Space, partition: &[u8], row: &[u8]) -> Option<Result<Option<Row>>> {
+        let found = self.shared.get(space, partition, row);
+        match self.shared.spaces.check_now(space)? {
+            Ok(()) => Some(found),
+            Err(dropped) => Some(Err(dropped)),
+        }
+    }
+
+    async fn scan(&self, scan: Scan<'_>, visitor: &mut Visitor<'_>) -> Result<ScanEnd> {
         self.shared.spaces.check(scan.space).await?;
-        let mut run = || scan::run(&self.shared.database, &scan, visitor);
-        // A scan may take seconds. Where there are other threads, they go on with the tasks of this one meanwhile.
-        let end = match Handle::try_current().map(|runtime| runtime.runtime_flavor()) {
-            Ok(RuntimeFlavor::MultiThread) => tokio::task::block_in_place(run),
-            _ => run(),
-        };
+        let end = scan::run(&self.shared.database, &self.shared.helpers, &scan, visitor, |rest| {
+            // Where there are other threads, they go on with the tasks of this one meanwhile.
+            match Handle::try_current().map(|runtime| runtime.runtime_flavor()) {
+                Ok(RuntimeFlavor::MultiThread) => tokio::task::block_in_place(rest),
+                _ => rest(),
+            }
+        });
         self.shared.spaces.check(scan.space).await?;
         end
     }
 
     async fn commit(&self, batch: Batch) -> Result<Version> {
         self.shared.failure.check()?;
-        let (mut commit, answered) = Commit::new(batch);
-        commit.read_versions(&self.shared.database, self.shared.last_group.load(Ordering::Acquire))?;
+        let Shared { database, rows, last_group, .. } = &*self.shared;
+        let (mut commit, answered) = Commit::new(batch, rows);
+        commit.read_versions(database, rows, last_group.load(Ordering::Acquire))?;
         self.shared.queue.push(commit)?;
         match answered.await {
             Ok(outcome) => outcome,
@@ -209,6 +257,7 @@ impl Store for RocksStore {
     fn figures(&self) -> Vec<(&'static str, u64)> {
         let Shared { counters, queue, spaces, .. } = &*self.shared;
         let property = |name| self.shared.property(name);
+        let rows = self.shared.rows.figures();
         vec![
             ("commits_total", counters.commits.get()),
             ("commit_conflicts_total", counters.conflicts.get()),
@@ -223,6 +272,10 @@ impl Store for RocksStore {
             ("running_compactions", property(properties::NUM_RUNNING_COMPACTIONS)),
             ("pending_compaction_bytes", property(properties::ESTIMATE_PENDING_COMPACTION_BYTES)),
             ("writes_stopped", property(properties::IS_WRITE_STOPPED)),
+            ("row_cache_rows", rows.rows),
+            ("row_cache_bytes", rows.bytes),
+            ("row_cache_hits_total", rows.hits),
+            ("row_cache_misses_total", rows.misses),
             ("block_cache_bytes", property(properties::BLOCK_CACHE_USAGE)),
             ("memtable_bytes", property(properties::CUR_SIZE_ALL_MEM_TABLES)),
             ("table_file_bytes", property(properties::TOTAL_SST_FILES_SIZE)),

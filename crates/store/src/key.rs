@@ -19,6 +19,7 @@
 //! format on disk: a tag keeps its meaning for ever.
 
 use crate::Space;
+use memchr::memchr;
 use partita_model::Position;
 use std::borrow::Cow;
 
@@ -30,11 +31,16 @@ const ESCAPED_ZERO: [u8; 2] = [0x00, 0xFF];
 /// The key of a row.
 pub fn encode_key(space: Space, partition: &[u8], row: &[u8]) -> Vec<u8> {
     let mut key = Vec::with_capacity(SPACE_PREFIX_BYTES + partition.len() + END_OF_PARTITION.len() + row.len());
-    key.extend_from_slice(&space_prefix(space));
-    escape(partition, &mut key);
-    key.extend_from_slice(&END_OF_PARTITION);
-    escape(row, &mut key);
+    encode_key_to(space, partition, row, &mut key);
     key
+}
+
+/// Writes the key of a row behind what `key` holds.
+pub fn encode_key_to(space: Space, partition: &[u8], row: &[u8], key: &mut Vec<u8>) {
+    key.extend_from_slice(&space_prefix(space));
+    escape(partition, key);
+    key.extend_from_slice(&END_OF_PARTITION);
+    escape(row, key);
 }
 
 /// The place of a position among the keys: not behind the key of any row that lies at or behind the position.
@@ -50,6 +56,14 @@ pub fn decode_key(key: &[u8]) -> Option<KeyParts<'_>> {
     let (prefix, rest) = key.split_first_chunk::<SPACE_PREFIX_BYTES>()?;
     let (&ROW_TAG, space) = prefix.split_first()? else { return None };
     let space = Space(u64::from_be_bytes(space.try_into().ok()?));
+    // Nearly every key: one zero, which ends the partition.
+    let zero = memchr(0, rest)?;
+    let (partition, behind) = rest.split_at(zero);
+    if let [0x00, 0x01, row @ ..] = behind
+        && memchr(0, row).is_none()
+    {
+        return Some((space, Cow::Borrowed(partition), Cow::Borrowed(row)));
+    }
     let (partition, rest) = unescape(rest)?;
     let row_bytes = rest?;
     let (row, None) = unescape(row_bytes)? else { return None };
@@ -87,8 +101,7 @@ fn unescape(bytes: &[u8]) -> Option<Unescaped<'_>> {
     let mut owned = Vec::new();
     let mut rest = bytes;
     loop {
-        let zero = rest.iter().position(|&byte| byte == 0);
-        let (plain, end) = match zero {
+        let (plain, end) = match memchr(0, rest) {
             None => (rest, None),
             Some(at) => match *rest[at..].first_chunk()? {
                 END_OF_PARTITION => (&rest[..at], Some(&rest[at + 2..])),

@@ -11,7 +11,7 @@ mod mirror;
 pub mod suite;
 
 pub use clock::{Clock, Versions};
-pub use key::{KeyParts, decode_key, encode_key, encode_position, space_end, space_prefix};
+pub use key::{KeyParts, decode_key, encode_key, encode_key_to, encode_position, space_end, space_prefix};
 pub use memory::Memory;
 pub use mirror::Mirror;
 pub use partita_model::Position;
@@ -52,24 +52,40 @@ pub struct RowRef<'a> {
 
 /// A stretch of rows to read.
 #[derive(Clone, Debug)]
-pub struct Scan {
+pub struct Scan<'a> {
     /// The space.
     pub space: Space,
     /// The first place, inclusive.
     pub start: Position,
     /// The place to stop at, exclusive; `None` for the end of the space.
     pub end: Option<Position>,
-    /// When to give up. At least one row is visited however late it is.
+    /// When to give up. At least one row is visited or passed over however late it is.
     pub deadline: Instant,
     /// How many rows the caller expects to visit; a hint for engines that fetch in pages.
     pub rows_hint: usize,
+    /// Which rows the visitor has no use for; a hint for engines that can look for the others on several threads. The
+    /// visitor may be shown any row all the same.
+    pub sieve: Option<&'a dyn Sieve>,
+}
+
+/// Tells rows that a visitor could want from rows that it does not.
+pub trait Sieve: fmt::Debug + Sync {
+    /// Whether the visitor could want the row; one that it could not want need not be shown. Engines call this on any
+    /// thread, on several at once, and for rows that the scan does not reach in the end.
+    fn keeps(&self, row: RowRef<'_>) -> bool;
+
+    /// Called on the thread of the visitor with the number of rows that were not shown, before it is shown the row
+    /// behind them, or before the scan ends.
+    fn passed_over(&self, rows: u64);
 }
 
 /// What a visitor wants next.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Step {
-    /// The next row.
+    /// The next row, or the next that the sieve keeps.
     Next,
+    /// The next row, whether the sieve keeps it or not.
+    NextAny,
     /// The first row at or behind a place, which must lie behind the present row. Costs one seek, whatever lies between.
     Seek(Position),
     /// Nothing more.
@@ -204,8 +220,15 @@ pub trait Store: fmt::Debug + Send + Sync + 'static {
     /// that a crash could still take back.
     async fn get(&self, space: Space, partition: &[u8], row: &[u8]) -> Result<Option<Row>>;
 
+    /// What [`get`](Store::get) would answer, if that is known without waiting for anything, else `None`. Engines that
+    /// have rows in memory spare callers a future on the heap for each of them.
+    fn get_now(&self, space: Space, partition: &[u8], row: &[u8]) -> Option<Result<Option<Row>>> {
+        let _ = (space, partition, row);
+        None
+    }
+
     /// Visits rows in ascending order as of one moment, which lies between call and return.
-    async fn scan(&self, scan: Scan, visitor: &mut Visitor<'_>) -> Result<ScanEnd>;
+    async fn scan(&self, scan: Scan<'_>, visitor: &mut Visitor<'_>) -> Result<ScanEnd>;
 
     /// Applies every item, or none if an expectation does not hold. Returns when the change is durable, with the version
     /// that its rows now have. The version is greater than any that a row of the batch ever had, and not less than the
@@ -215,4 +238,14 @@ pub trait Store: fmt::Debug + Send + Sync + 'static {
     /// Figures of the engine for people who watch it: names in `snake_case` with the unit last. One that ends in `_total`
     /// only grows.
     fn figures(&self) -> Vec<(&'static str, u64)>;
+}
+
+impl dyn Store {
+    /// Reads one row, at once where that can be.
+    pub async fn read(&self, space: Space, partition: &[u8], row: &[u8]) -> Result<Option<Row>> {
+        match self.get_now(space, partition, row) {
+            Some(found) => found,
+            None => self.get(space, partition, row).await,
+        }
+    }
 }

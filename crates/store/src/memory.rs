@@ -72,6 +72,12 @@ impl State {
         if self.dropped.contains(&space) { Err(Error::SpaceDropped) } else { Ok(()) }
     }
 
+    fn get(&self, space: Space, partition: &[u8], row: &[u8]) -> Result<Option<Row>> {
+        self.check_not_dropped(space)?;
+        let position = Position::new(partition, row);
+        Ok(self.spaces.get(&space).and_then(|rows| rows.get(&position)).cloned())
+    }
+
     fn check_expectations(&self, batch: &Batch) -> Result<()> {
         let rows = self.spaces.get(&batch.space);
         for (index, item) in batch.items.iter().enumerate() {
@@ -109,10 +115,11 @@ impl State {
         Ok(version)
     }
 
-    fn scan(&self, scan: Scan, visitor: &mut Visitor<'_>) -> ScanEnd {
+    fn scan(&self, scan: Scan<'_>, visitor: &mut Visitor<'_>) -> ScanEnd {
         let Some(rows) = self.spaces.get(&scan.space) else { return ScanEnd::Exhausted };
         let mut rest = rows.range(scan.start..);
         let mut visited = 0;
+        let mut sieve = scan.sieve;
         while let Some((position, row)) = rest.next() {
             if scan.end.as_ref().is_some_and(|end| position >= end) {
                 return ScanEnd::Exhausted;
@@ -122,8 +129,17 @@ impl State {
             }
             visited += 1;
             let Position { partition, row: name } = position;
-            match visitor(RowRef { partition, row: name, version: row.version, value: &row.value }) {
+            let row = RowRef { partition, row: name, version: row.version, value: &row.value };
+            if let Some(sieve) = sieve
+                && !sieve.keeps(row)
+            {
+                sieve.passed_over(1);
+                continue;
+            }
+            sieve = scan.sieve;
+            match visitor(row) {
                 Step::Next => {}
+                Step::NextAny => sieve = None,
                 Step::Seek(target) => {
                     assert!(target > *position, "a scan seeks forwards only");
                     rest = rows.range(target..);
@@ -138,13 +154,14 @@ impl State {
 #[async_trait]
 impl Store for Memory {
     async fn get(&self, space: Space, partition: &[u8], row: &[u8]) -> Result<Option<Row>> {
-        let state = self.read();
-        state.check_not_dropped(space)?;
-        let position = Position::new(partition, row);
-        Ok(state.spaces.get(&space).and_then(|rows| rows.get(&position)).cloned())
+        self.read().get(space, partition, row)
     }
 
-    async fn scan(&self, scan: Scan, visitor: &mut Visitor<'_>) -> Result<ScanEnd> {
+    fn get_now(&self, space: Space, partition: &[u8], row: &[u8]) -> Option<Result<Option<Row>>> {
+        Some(self.read().get(space, partition, row))
+    }
+
+    async fn scan(&self, scan: Scan<'_>, visitor: &mut Visitor<'_>) -> Result<ScanEnd> {
         let state = self.read();
         state.check_not_dropped(scan.space)?;
         Ok(state.scan(scan, visitor))

@@ -8,7 +8,7 @@
 //! Commits run one at a time and not during reads, since two engines could honestly order concurrent calls in two ways.
 //! For tests; it shows no engine's speed and none of its concurrency.
 
-use crate::{Batch, Error, Expect, Result, Row, Scan, ScanEnd, Space, Step, Store, Version, Visitor};
+use crate::{Batch, Error, Expect, Result, Row, RowRef, Scan, ScanEnd, Space, Step, Store, Version, Visitor};
 use async_trait::async_trait;
 use std::collections::HashMap;
 use std::time::{Duration, Instant};
@@ -22,9 +22,12 @@ pub struct Mirror<L, R> {
     pairs: RwLock<Pairs>,
 }
 
-/// Versions of the right engine by the versions of the left.
+/// Versions of each engine by the versions of the other.
 #[derive(Debug, Default)]
-struct Pairs(HashMap<Version, Version>);
+struct Pairs {
+    right_by_left: HashMap<Version, Version>,
+    left_by_right: HashMap<Version, Version>,
+}
 
 /// Less than any version an engine gives.
 const NO_VERSION: Version = 0;
@@ -47,7 +50,17 @@ impl<L: Store, R: Store> Mirror<L, R> {
 
 impl Pairs {
     fn right_of(&self, left: Version) -> Version {
-        self.0.get(&left).copied().unwrap_or(NO_VERSION)
+        self.right_by_left.get(&left).copied().unwrap_or(NO_VERSION)
+    }
+
+    fn left_of(&self, right: Version) -> Version {
+        self.left_by_right.get(&right).copied().unwrap_or(NO_VERSION)
+    }
+
+    /// Whether neither version was given before.
+    fn add(&mut self, left: Version, right: Version) -> bool {
+        let new_left = self.right_by_left.insert(left, right).is_none();
+        self.left_by_right.insert(right, left).is_none() && new_left
     }
 
     fn right_batch(&self, left: &Batch) -> Batch {
@@ -97,7 +110,7 @@ impl<L: Store, R: Store> Store for Mirror<L, R> {
         left
     }
 
-    async fn scan(&self, scan: Scan, visitor: &mut Visitor<'_>) -> Result<ScanEnd> {
+    async fn scan(&self, scan: Scan<'_>, visitor: &mut Visitor<'_>) -> Result<ScanEnd> {
         let pairs = self.pairs.read().await;
         let mut visits = Vec::new();
         let left = self
@@ -116,8 +129,9 @@ impl<L: Store, R: Store> Store for Mirror<L, R> {
             .await;
 
         // Engines look at the clock at different rows. The right one is therefore given time enough, and is asked to
-        // read just as far as the left one came.
-        let mut again = scan.clone();
+        // read just as far as the left one came. It is given no sieve either, and what the left one did not show must be
+        // rows that the sieve lets pass.
+        let mut again = Scan { sieve: None, ..scan.clone() };
         again.deadline = Instant::now() + Duration::from_secs(3600);
         let mut expected_end = left.as_ref().ok().cloned();
         if let Some(ScanEnd::Deadline(position)) = &expected_end {
@@ -127,24 +141,34 @@ impl<L: Store, R: Store> Store for Mirror<L, R> {
 
         let mut difference = None;
         let mut seen = 0;
+        let mut last_step = Step::Next;
         let right = self
             .right
             .scan(again, &mut |row| {
-                let Some(visited) = visits.get(seen) else {
-                    difference = Some(format!("the right has a further row {row:02x?}"));
-                    return Step::Stop;
-                };
-                let same = visited.partition == row.partition
-                    && visited.row == row.row
-                    && visited.value == row.value
-                    && pairs.right_of(visited.version) == row.version;
-                if !same {
-                    let Visited { partition, row: name, .. } = visited;
-                    difference = Some(format!("row {seen} is {partition:02x?}, {name:02x?} left and {row:02x?} right"));
-                    return Step::Stop;
+                let visited = visits.get(seen);
+                let same = visited.is_some_and(|visited| {
+                    visited.partition == row.partition
+                        && visited.row == row.row
+                        && visited.value == row.value
+                        && pairs.right_of(visited.version) == row.version
+                });
+                if same {
+                    last_step = visits[seen].step.clone();
+                    seen += 1;
+                    return last_step.clone();
                 }
-                seen += 1;
-                visited.step.clone()
+                // A sieve may look at versions, and the left one's are those it knows.
+                let on_the_left = RowRef { version: pairs.left_of(row.version), ..row };
+                if last_step != Step::NextAny && scan.sieve.is_some_and(|sieve| !sieve.keeps(on_the_left)) {
+                    return Step::Next;
+                }
+                difference = Some(match visited {
+                    None => format!("the right has a further row {row:02x?}"),
+                    Some(Visited { partition, row: name, .. }) => {
+                        format!("row {seen} is {partition:02x?}, {name:02x?} left and {row:02x?} right")
+                    }
+                });
+                Step::Stop
             })
             .await;
         assert!(difference.is_none(), "{scan:?} differs: {}", difference.unwrap_or_default());
@@ -163,7 +187,7 @@ impl<L: Store, R: Store> Store for Mirror<L, R> {
         let right = self.right.commit(pairs.right_batch(&batch)).await;
         let left = self.left.commit(batch.clone()).await;
         let same = match (&left, &right) {
-            (Ok(left), Ok(right)) => pairs.0.insert(*left, *right).is_none(),
+            (Ok(left), Ok(right)) => pairs.add(*left, *right),
             (Err(left), Err(right)) => pairs.same_error(left, right),
             _ => false,
         };
@@ -188,9 +212,9 @@ mod tests {
         Batch { space: Space(1), partition: b"p".to_vec(), items, drop_space: None }
     }
 
-    fn everything() -> Scan {
+    fn everything() -> Scan<'static> {
         let deadline = Instant::now() + Duration::from_secs(3600);
-        Scan { space: Space(1), start: Default::default(), end: None, deadline, rows_hint: 10 }
+        Scan { space: Space(1), start: Default::default(), end: None, deadline, rows_hint: 10, sieve: None }
     }
 
     #[tokio::test]

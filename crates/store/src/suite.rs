@@ -8,6 +8,7 @@ mod batches;
 mod concurrency;
 mod rows;
 mod scans;
+mod sieves;
 mod spaces;
 mod versions;
 
@@ -15,10 +16,14 @@ pub use batches::*;
 pub use concurrency::*;
 pub use rows::*;
 pub use scans::*;
+pub use sieves::*;
 pub use spaces::*;
 pub use versions::*;
 
-use crate::{Action, Batch, Error, Expect, Item, Position, Result, Row, Scan, ScanEnd, Space, Step, Store, Version};
+use crate::{
+    Action, Batch, Error, Expect, Item, Position, Result, Row, RowRef, Scan, ScanEnd, Sieve, Space, Step, Store,
+    Version,
+};
 use bytes::Bytes;
 use std::time::{Duration, Instant};
 
@@ -68,6 +73,14 @@ macro_rules! store_suite {
             a_scan_seeks_behind_its_end
             a_late_scan_makes_progress_and_resumes
             a_scan_shows_what_was_committed
+
+            a_sieve_hides_no_row_that_it_keeps
+            a_sieve_is_told_of_every_row_not_shown
+            a_sieve_that_keeps_everything_changes_nothing
+            any_next_row_is_shown_in_spite_of_a_sieve
+            a_scan_with_a_sieve_seeks_and_stops
+            a_late_scan_with_a_sieve_resumes
+            a_scan_with_a_sieve_sees_one_moment
 
             a_dropped_space_is_gone_at_once
             a_large_space_is_dropped_at_once
@@ -169,18 +182,18 @@ fn far() -> Instant {
     Instant::now() + Duration::from_secs(3600)
 }
 
-fn scan_of(space: Space, start: Position, end: Option<Position>) -> Scan {
-    Scan { space, start, end, deadline: far(), rows_hint: 1000 }
+fn scan_of(space: Space, start: Position, end: Option<Position>) -> Scan<'static> {
+    Scan { space, start, end, deadline: far(), rows_hint: 1000, sieve: None }
 }
 
-fn scan_all(space: Space) -> Scan {
+fn scan_all(space: Space) -> Scan<'static> {
     scan_of(space, Position::default(), None)
 }
 
 /// Runs a scan with a visitor that says what comes behind each row, and returns the rows it was given.
 async fn visit(
     store: &dyn Store,
-    scan: Scan,
+    scan: Scan<'_>,
     mut next: impl FnMut(&Seen) -> Step + Send,
 ) -> Result<(Vec<Seen>, ScanEnd)> {
     let mut rows = Vec::new();
@@ -201,13 +214,13 @@ async fn visit(
 }
 
 /// The rows of a scan that must run to its end.
-async fn scanned(store: &dyn Store, scan: Scan) -> Vec<Seen> {
+async fn scanned(store: &dyn Store, scan: Scan<'_>) -> Vec<Seen> {
     let (rows, end) = visit(store, scan, |_| Step::Next).await.expect("rows are read");
     assert_eq!(end, ScanEnd::Exhausted);
     rows
 }
 
-async fn scanned_keys(store: &dyn Store, scan: Scan) -> Vec<(Vec<u8>, Vec<u8>)> {
+async fn scanned_keys(store: &dyn Store, scan: Scan<'_>) -> Vec<(Vec<u8>, Vec<u8>)> {
     scanned(store, scan).await.into_iter().map(|seen| (seen.partition, seen.row)).collect()
 }
 

@@ -169,7 +169,8 @@ async fn read(store: &dyn Store) -> Result<(Known, u64), StoreError> {
     let mut next_space = CATALOGUE.0 + 1;
     let mut failed = None;
     let deadline = Instant::now() + Duration::from_secs(3600);
-    let scan = Scan { space: CATALOGUE, start: Position::default(), end: None, deadline, rows_hint: usize::MAX };
+    let start = Position::default();
+    let scan = Scan { space: CATALOGUE, start, end: None, deadline, rows_hint: usize::MAX, sieve: None };
     let mut visit = |row: RowRef<'_>| match load_row(row, &mut known, &mut next_space) {
         Ok(()) => Step::Next,
         Err(error) => {

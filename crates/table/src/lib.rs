@@ -65,7 +65,7 @@ impl TableService {
     ) -> Result<StoredEntity, ServiceError> {
         let row = self
             .store
-            .get(table.space, &PartitionKey::to_ordered(partition_key.as_str()), &RowKey::to_ordered(row_key.as_str()))
+            .read(table.space, &PartitionKey::to_ordered(partition_key.as_str()), &RowKey::to_ordered(row_key.as_str()))
             .await
             .map_err(service_error)?
             .ok_or(ServiceError::ResourceNotFound)?;

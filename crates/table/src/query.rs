@@ -3,7 +3,8 @@
 use crate::{Table, TableService, corrupt, service_error};
 use partita_model::{CorruptRecord, EntityView, PartitionKey, Position, Record, RowKey, ServiceError, Ticks};
 use partita_odata::{Filter, Plan, PlanClass, Seek};
-use partita_store::{RowRef, Scan, ScanEnd, Step};
+use partita_store::{RowRef, Scan, ScanEnd, Sieve, Step};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Instant;
 
 /// What is asked for.
@@ -54,8 +55,10 @@ impl TableService {
     ) -> Result<(QueryEnd, QueryReport), ServiceError> {
         let plan = Plan::of(query.filter);
         let class = plan.class();
+        let sieve = query.filter.filter(|_| reads_in_one_go(&plan)).map(FilterSieve::new);
         let mut page = Page { query, plan, sink, bytes: 0, rows_read: 0, rows_returned: 0, next: None, failed: None };
         if let Some(scan) = page.scan(table) {
+            let scan = Scan { sieve: sieve.as_ref().map(|sieve| sieve as &dyn Sieve), ..scan };
             let end = self.store.scan(scan, &mut |row| page.visit(row)).await.map_err(service_error)?;
             if let ScanEnd::Deadline(position) = end {
                 page.next = Some(position);
@@ -67,12 +70,77 @@ impl TableService {
         let report = QueryReport {
             class,
             azure_class: page.plan.azure_class(),
-            rows_read: page.rows_read,
+            rows_read: page.rows_read + sieve.map_or(0, |sieve| sieve.passed_over.into_inner()),
             rows_returned: page.rows_returned,
         };
         let end = page.next.map(|position| keys(&position)).transpose().map_err(corrupt)?;
         Ok((end, report))
     }
+}
+
+/// Whether the plan is one stretch of rows that only the filter can tell apart, so that the engine may look for matches
+/// by itself.
+fn reads_in_one_go(plan: &Plan) -> bool {
+    use PlanClass::*;
+    !plan.is_exact() && matches!(plan.class(), Range | PartitionScan | PartitionRangeScan | TableScan)
+}
+
+/// The filter of a query for an engine to apply.
+#[derive(Debug)]
+struct FilterSieve<'q> {
+    filter: &'q Filter,
+    looks_at_keys: bool,
+    passed_over: AtomicU64,
+}
+
+impl FilterSieve<'_> {
+    fn new(filter: &Filter) -> FilterSieve<'_> {
+        FilterSieve { filter, looks_at_keys: looks_at_keys(filter), passed_over: AtomicU64::new(0) }
+    }
+}
+
+fn looks_at_keys(filter: &Filter) -> bool {
+    match filter {
+        Filter::And(terms) | Filter::Or(terms) => {
+            for term in terms {
+                if looks_at_keys(term) {
+                    return true;
+                }
+            }
+            false
+        }
+        Filter::Not(term) => looks_at_keys(term),
+        Filter::Compare { property: name, .. } | Filter::Property(name) => {
+            matches!(name.as_str(), "PartitionKey" | "RowKey")
+        }
+        Filter::Boolean(_) => false,
+    }
+}
+
+impl Sieve for FilterSieve<'_> {
+    fn keeps(&self, row: RowRef<'_>) -> bool {
+        // To check that keys are text takes as long as many a filter.
+        let row = if self.looks_at_keys { row } else { RowRef { partition: b"", row: b"", ..row } };
+        // A damaged row is shown to the visitor, which says so.
+        with_view(row, |view| self.filter.matches(view)).unwrap_or(true)
+    }
+
+    fn passed_over(&self, rows: u64) {
+        self.passed_over.fetch_add(rows, Ordering::Relaxed);
+    }
+}
+
+/// Reads a row as an entity.
+fn with_view<T>(
+    row: RowRef<'_>,
+    read: impl FnOnce(&EntityView<'_>) -> Result<T, CorruptRecord>,
+) -> Result<T, CorruptRecord> {
+    read(&EntityView {
+        partition_key: &PartitionKey::from_ordered(row.partition).ok_or(CorruptRecord)?,
+        row_key: &RowKey::from_ordered(row.row).ok_or(CorruptRecord)?,
+        timestamp: Ticks(row.version),
+        record: Record::open(row.value)?,
+    })
 }
 
 /// The text of a place. Places are keys, or keys with a NUL behind them, so they are always text.
@@ -96,7 +164,7 @@ struct Page<'q, 's> {
 
 impl Page<'_, '_> {
     /// The stretch to read: what plan, token and caller's range have in common; `None` if that is nothing.
-    fn scan(&self, table: &Table) -> Option<Scan> {
+    fn scan(&self, table: &Table) -> Option<Scan<'static>> {
         let start =
             [self.query.from, self.query.low].into_iter().flatten().cloned().fold(self.plan.start()?, Position::max);
         let end = match (self.plan.end(), self.query.high.cloned()) {
@@ -107,7 +175,7 @@ impl Page<'_, '_> {
             return None;
         }
         let rows_hint = self.query.rows_max.saturating_add(1);
-        Some(Scan { space: table.space, start, end, deadline: self.query.deadline, rows_hint })
+        Some(Scan { space: table.space, start, end, deadline: self.query.deadline, rows_hint, sieve: None })
     }
 
     fn visit(&mut self, row: RowRef<'_>) -> Step {
@@ -116,14 +184,15 @@ impl Page<'_, '_> {
             Seek::To(position) => return Step::Seek(position),
             Seek::End => return Step::Stop,
         }
-        // The page is full, and this row, which may or may not match, is where the next one starts: looking for the next
-        // match instead could read the rest of the table for nothing.
-        if self.rows_returned as usize >= self.query.rows_max || self.bytes >= self.query.bytes_max {
+        // This row, which may or may not match, is where the next page starts: looking for the next match instead could
+        // read the rest of the table for nothing.
+        if self.is_full() {
             self.next = Some(Position::new(row.partition, row.row));
             return Step::Stop;
         }
         self.rows_read += 1;
         match self.take(row) {
+            Ok(()) if self.is_full() => Step::NextAny,
             Ok(()) => Step::Next,
             Err(error) => {
                 self.failed = Some(error);
@@ -132,21 +201,21 @@ impl Page<'_, '_> {
         }
     }
 
+    fn is_full(&self) -> bool {
+        self.rows_returned as usize >= self.query.rows_max || self.bytes >= self.query.bytes_max
+    }
+
     fn take(&mut self, row: RowRef<'_>) -> Result<(), CorruptRecord> {
-        let view = EntityView {
-            partition_key: &PartitionKey::from_ordered(row.partition).ok_or(CorruptRecord)?,
-            row_key: &RowKey::from_ordered(row.row).ok_or(CorruptRecord)?,
-            timestamp: Ticks(row.version),
-            record: Record::open(row.value)?,
-        };
-        let wanted = match self.query.filter {
-            Some(filter) if !self.plan.is_exact() => filter.matches(&view)?,
-            _ => true,
-        };
-        if wanted {
-            self.bytes = (self.sink)(&view)?;
-            self.rows_returned += 1;
-        }
-        Ok(())
+        with_view(row, |view| {
+            let wanted = match self.query.filter {
+                Some(filter) if !self.plan.is_exact() => filter.matches(view)?,
+                _ => true,
+            };
+            if wanted {
+                self.bytes = (self.sink)(view)?;
+                self.rows_returned += 1;
+            }
+            Ok(())
+        })
     }
 }

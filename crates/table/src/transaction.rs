@@ -107,7 +107,7 @@ impl TableService {
                 }
                 ChangeKind::Delete(if_match) => Ok((expected(Some(*if_match)), Action::Delete)),
                 ChangeKind::Merge(properties, if_match) => {
-                    let present = self.store.get(table.space, partition, &row).await.map_err(service_error)?;
+                    let present = self.store.read(table.space, partition, &row).await.map_err(service_error)?;
                     let found = present.as_ref().map(|row| row.version);
                     if !expected(*if_match).holds(found) {
                         Err(change.kind.explain(found).expect("an unmet condition of the client has a name"))

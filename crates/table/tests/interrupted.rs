@@ -33,7 +33,7 @@ impl Store for Remote {
         self.store.get(space, partition, row).await
     }
 
-    async fn scan(&self, scan: Scan, visitor: &mut Visitor<'_>) -> Result<ScanEnd> {
+    async fn scan(&self, scan: Scan<'_>, visitor: &mut Visitor<'_>) -> Result<ScanEnd> {
         self.store.scan(scan, visitor).await
     }
 

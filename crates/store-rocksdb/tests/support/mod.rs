@@ -45,7 +45,7 @@ pub(crate) async fn get(store: &RocksStore, partition: &[u8], row: &[u8]) -> Opt
 /// Shows every row of a space.
 pub(crate) async fn each_row(store: &RocksStore, space: Space, mut show: impl FnMut(RowRef<'_>) + Send) {
     let deadline = Instant::now() + Duration::from_secs(3600);
-    let scan = Scan { space, start: Position::default(), end: None, deadline, rows_hint: 1000 };
+    let scan = Scan { space, start: Position::default(), end: None, deadline, rows_hint: 1000, sieve: None };
     let mut visitor = |row: RowRef<'_>| {
         show(row);
         Step::Next
