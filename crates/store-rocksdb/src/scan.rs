@@ -111,8 +111,14 @@ fn one_by_one(
         }
         rows_to_check -= 1;
         match with_row(key, stored, &mut *visitor)? {
-            Step::Next | Step::NextAny => rows.next(),
+            Step::Next => rows.next(),
+            Step::NextAny => {
+                // The next row is shown here, since elsewhere a sieve might pass it over. So it is behind a seek.
+                rows_left = rows_left.max(1);
+                rows.next();
+            }
             Step::Seek(target) => {
+                rows_left = rows_left.max(1);
                 let target = encode_position(scan.space, &target);
                 debug_assert!(target.as_slice() > key, "a scan seeks forwards only");
                 rows.seek(target);
