@@ -3,8 +3,9 @@ SHELL := /bin/bash
 CARGO ?= cargo
 export CARGO_TARGET_DIR ?= $(CURDIR)/target
 BINARY := $(CARGO_TARGET_DIR)/release/partita
+CACHE := $(if $(PARTITA_CACHE),$(PARTITA_CACHE),$(HOME)/.cache/partita)
 
-.PHONY: help run build test lint unit conformance docs deny setup setup-tests clean
+.PHONY: help run build dist test lint unit conformance docs deny bench bench-quick setup setup-tests setup-bench clean
 
 help: ## List the tasks.
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-12s %s\n", $$1, $$2}'
@@ -35,11 +36,29 @@ deny: ## Check licences and sources of dependencies, with cargo-deny where it is
 conformance: build ## Run the official SDKs against a fresh server.
 	@scripts/conformance $(BINARY)
 
+# The library of RocksDB is the one of the release build: another profile would compile it once more, to the same bytes.
+dist: build ## Build the server as it is shipped: optimized as a whole, stripped.
+	@library=$$($(CARGO) build --release --bin partita --message-format=json 2>/dev/null | \
+	  sed -n 's/.*"build-script-executed".*librocksdb-sys.*"out_dir":"\([^"]*\)".*/\1/p'); \
+	env $${library:+ROCKSDB_LIB_DIR="$$library" ROCKSDB_STATIC=1} $(CARGO) build --profile dist --bin partita --bin bench
+
+BENCH = $(CARGO_TARGET_DIR)/dist/bench run --partita $(CARGO_TARGET_DIR)/dist/partita --azurite $(CACHE)/azurite \
+	--data $(CARGO_TARGET_DIR)/bench
+
+bench: setup-bench dist ## Compare with others, about 25 minutes; writes docs/benchmarks. ARGS passes flags.
+	@$(BENCH) --out docs/benchmarks $(ARGS)
+
+bench-quick: setup-bench dist ## Compare with others, less than 3 minutes.
+	@$(BENCH) --quick --out $(CARGO_TARGET_DIR)/bench-quick $(ARGS)
+
 setup:
 	@scripts/setup build
 
 setup-tests:
 	@scripts/setup test
+
+setup-bench:
+	@scripts/setup bench
 
 clean: ## Remove what was built.
 	$(CARGO) clean

@@ -1,0 +1,222 @@
+//! A whole run: rounds, and in each of them every group of workloads with one contestant after the other.
+//!
+//! Contestants take turns within a round, and who begins changes from round to round, so that a slow hour of the
+//! machine hits all of them.
+
+use crate::contestants::{Content, Contestant, Programs, Restarts, Server, Stage, TakesPart, all};
+use crate::entity::{Entities, SEED};
+use crate::load::{self, Link, Plan};
+use crate::machine::{self, CpuTime, Machine};
+use crate::process::Folder;
+use crate::results::{Cell, Figure, Results, Version};
+use crate::workloads::{Group, Style, Workload, groups};
+use crate::{Result, report};
+use partita_model::Ticks;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::{Duration, SystemTime};
+
+/// What to run.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// Whether the largest tables are left out.
+    pub quick: bool,
+    /// How often.
+    pub rounds: usize,
+    /// How long each measurement takes.
+    pub time: Duration,
+    /// On how many connections.
+    pub connections: Vec<usize>,
+    /// Threads of the load generator.
+    pub threads: usize,
+    /// Who takes part; everybody if empty.
+    pub only: Vec<String>,
+    /// Which workloads; all if empty.
+    pub workloads: Vec<String>,
+    /// Where servers keep their data meanwhile.
+    pub data: PathBuf,
+    /// Where the programs are.
+    pub programs: Programs,
+}
+
+impl Options {
+    fn wants(&self, workload: &Workload) -> bool {
+        self.workloads.is_empty() || self.workloads.iter().any(|name| name == workload.name)
+    }
+}
+
+/// Runs everything. What fails is told and left out.
+pub fn run(options: &Options) -> Result<Results> {
+    let mut results = Results {
+        date: Ticks::from_system_time(SystemTime::now()).to_string()[..16].replace('T', " "),
+        quick: options.quick,
+        seconds: options.time.as_secs_f64(),
+        rounds: options.rounds,
+        load_threads: options.threads,
+        machine: Machine::here(),
+        ..Results::default()
+    };
+    let mut contestants = Vec::new();
+    for contestant in all(&options.programs) {
+        let name = contestant.name().to_owned();
+        if !options.only.is_empty() && !options.only.contains(&name) {
+            continue;
+        }
+        match contestant.version() {
+            Ok(version) => {
+                results.contestants.push(Version { contestant: name, version });
+                contestants.push(contestant);
+            }
+            Err(error) => remark(&mut results, format!("{name} is MISSING and left out: {error}")),
+        }
+    }
+    let entities = Arc::new(Entities::new(SEED));
+    for round in 1..=options.rounds {
+        for group in groups(options.quick) {
+            for turn in 0..contestants.len() {
+                let contestant = &*contestants[(turn + round - 1) % contestants.len()];
+                let mut visit = Visit { options, contestant, round, group: &group, results: &mut results };
+                if let Err(error) = visit.run(&entities) {
+                    remark(&mut results, format!("{} FAILED in round {round}: {error}", contestant.name()));
+                }
+            }
+        }
+    }
+    let _ = std::fs::remove_dir(&options.data);
+    Ok(results)
+}
+
+fn remark(results: &mut Results, text: String) {
+    eprintln!("bench: {text}");
+    results.remarks.push(text);
+}
+
+/// One contestant in one group of one round.
+struct Visit<'a> {
+    options: &'a Options,
+    contestant: &'a dyn Contestant,
+    round: usize,
+    group: &'a Group,
+    results: &'a mut Results,
+}
+
+impl Visit<'_> {
+    fn run(&mut self, entities: &Arc<Entities>) -> Result<()> {
+        let rows = self.group.rows;
+        let wanted = self.group.workloads.iter().filter(|workload| self.options.wants(workload));
+        let takes_part = |workload: &&Workload| self.contestant.takes_part(workload.work, rows) == TakesPart::Yes;
+        let workloads: Vec<&Workload> = wanted.filter(takes_part).collect();
+        if workloads.is_empty() {
+            return Ok(());
+        }
+        let folder = Folder::new(self.contestant.folder(&self.options.data))?;
+        let server = self.contestant.start(folder.path(), false)?;
+        self.figure("start ms", server.ready_after.as_secs_f64() * 1e3);
+        self.memory("idle", &server);
+        if let Some(bytes) = self.contestant.binary_bytes() {
+            self.figure("binary bytes", bytes as f64);
+        }
+        let content = Content { entities: entities.clone(), rows, tables: self.group.tables.to_vec() };
+        let stage = self.contestant.fill(&server, &content)?;
+        if self.group.is_weighed {
+            machine::wait_until_quiet(server.process.pid());
+        }
+        for workload in workloads {
+            let alone = [1];
+            let connections = if workload.style == Style::Alone { &alone } else { self.options.connections.as_slice() };
+            for &connections in connections {
+                self.measure(workload, connections, &*stage, &server)?;
+            }
+        }
+        match self.group.is_weighed {
+            true => self.weigh(server, &folder),
+            false => server.process.stop(),
+        }
+    }
+
+    fn measure(&mut self, workload: &Workload, connections: usize, stage: &dyn Stage, server: &Server) -> Result<()> {
+        let rate = match workload.style {
+            Style::Paced => match self.rate_of_get(connections) {
+                Some(rate) => Some(rate / 2.0),
+                None => return Ok(()),
+            },
+            _ => None,
+        };
+        let link = |connection: usize| {
+            let (stream, wire) = stage.connect(workload.work, connection, connections)?;
+            Ok(Link { stream, wire, is_measured: workload.work.measures(connection) })
+        };
+        let links = (0..connections).map(link).collect::<Result<Vec<_>>>()?;
+        let time = self.options.time.min(self.contestant.time_max());
+        let plan = Plan { warm_up: time / 5, time: Some(time), rate, threads: self.options.threads };
+        let processes = machine::family(server.process.pid());
+        let (mut before, mut after) = (CpuTime::default(), CpuTime::default());
+        let observe = || (before, after) = (after, CpuTime::now(&processes));
+        let outcome = load::drive(links, plan, observe)
+            .map_err(|error| format!("{} on {connections} connections: {error}", workload.name))?;
+        // Of few long operations the last is cut off by the end, so the time of the others tells more.
+        let seconds = match workload.style {
+            Style::Alone => outcome.latencies.mean() * outcome.operations as f64 / 1e9,
+            _ => outcome.time.as_secs_f64(),
+        };
+        let microseconds = |percent| outcome.latencies.percentile(percent) as f64 / 1e3;
+        let cell = Cell {
+            round: self.round,
+            contestant: self.contestant.name().into(),
+            workload: workload.name.into(),
+            connections,
+            operations: outcome.operations as f64 / seconds,
+            rows: outcome.rows as f64 / seconds,
+            p50: microseconds(50.0),
+            p99: microseconds(99.0),
+            p999: microseconds(99.9),
+            max: outcome.latencies.max() as f64 / 1e3,
+            server_cpu: after.server_since(&before) * 1e6 / outcome.operations.max(1) as f64,
+            others: after.others_since(&before),
+        };
+        eprintln!("{}", report::progress(&cell, workload));
+        self.results.cells.push(cell);
+        Ok(())
+    }
+
+    /// What this contestant reached at reading in this round.
+    fn rate_of_get(&self, connections: usize) -> Option<f64> {
+        let mut cells = self.results.cells_of(self.contestant.name(), "get");
+        cells.find(|cell| cell.round == self.round && cell.connections == connections).map(|cell| cell.operations)
+    }
+
+    /// Memory, disk, and what it takes to start with all these rows.
+    fn weigh(&mut self, server: Server, folder: &Folder) -> Result<()> {
+        let size = if self.group.rows >= 1_000_000 { "1m" } else { "100k" };
+        self.memory(size, &server);
+        self.figure(&format!("disk {size} bytes"), machine::disk(folder.path()) as f64);
+        let restart = |kind: &str, visit: &mut Self| {
+            let server = visit.contestant.start(folder.path(), true)?;
+            visit.figure(&format!("{kind} {size} ms"), server.ready_after.as_secs_f64() * 1e3);
+            Ok::<_, crate::Error>(server)
+        };
+        let server = match self.contestant.restarts() {
+            Restarts::AfterAnyEnd => {
+                server.process.kill();
+                restart("restart after kill", self)?
+            }
+            _ => server,
+        };
+        server.process.stop()?;
+        if self.contestant.restarts() != Restarts::Never {
+            restart("restart", self)?.process.stop()?;
+        }
+        Ok(())
+    }
+
+    fn memory(&mut self, when: &str, server: &Server) {
+        let memory = machine::memory(server.process.pid());
+        self.figure(&format!("resident {when} bytes"), memory.resident as f64);
+        self.figure(&format!("anonymous {when} bytes"), memory.anonymous as f64);
+    }
+
+    fn figure(&mut self, name: &str, value: f64) {
+        let contestant = self.contestant.name().to_owned();
+        self.results.figures.push(Figure { round: self.round, contestant, name: name.to_owned(), value });
+    }
+}
