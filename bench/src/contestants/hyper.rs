@@ -18,6 +18,8 @@ use std::convert::Infallible;
 use std::net::{SocketAddr, TcpStream};
 use std::path::Path;
 use std::process::{Command, Stdio};
+use tokio::net::TcpListener;
+use tokio::runtime::Builder;
 
 pub(super) struct Hyper;
 
@@ -63,24 +65,30 @@ impl Stage for Fixed {
     }
 }
 
-/// Serves until it is killed.
+/// Serves until it is killed, on threads that are laid out as Partita's.
 pub fn serve() -> Result<()> {
-    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
-    runtime.block_on(async {
-        let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await?;
+    let count = std::thread::available_parallelism().map_or(1, usize::from);
+    let worker = |_| Builder::new_multi_thread().worker_threads(1).enable_all().build();
+    let workers = (0..count).map(worker).collect::<std::io::Result<Vec<_>>>()?;
+    Builder::new_current_thread().enable_all().build()?.block_on(async {
+        let listener = TcpListener::bind("127.0.0.1:0").await?;
         println!("listens on {}", listener.local_addr()?);
-        loop {
+        for worker in workers.iter().cycle() {
             let (stream, _) = listener.accept().await?;
             stream.set_nodelay(true)?;
-            tokio::spawn(http1::Builder::new().serve_connection(
-                TokioIo::new(stream),
-                service_fn(|_| async {
+            let stream = stream.into_std()?;
+            worker.spawn(async move {
+                let Ok(stream) = tokio::net::TcpStream::from_std(stream) else { return };
+                let answers = service_fn(|_| async {
                     let mut response = Response::new(Full::new(Bytes::from_static(&[b'x'; 1024])));
                     let json = HeaderValue::from_static("application/json;odata=minimalmetadata");
                     response.headers_mut().insert(CONTENT_TYPE, json);
                     Ok::<_, Infallible>(response)
-                }),
-            ));
+                });
+                // How a connection ends is for its client to say.
+                let _ = http1::Builder::new().serve_connection(TokioIo::new(stream), answers).await;
+            });
         }
+        Ok(())
     })
 }

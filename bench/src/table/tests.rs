@@ -46,7 +46,7 @@ impl Request {
             panic!("{credential:?}")
         };
         let request = TableRequest {
-            account: &account,
+            account,
             method: &self.method,
             path: &self.path,
             comp: None,
@@ -54,7 +54,7 @@ impl Request {
             content_type: self.header("content-type"),
             date: self.header("x-ms-date"),
         };
-        assert!(verify_shared_key(&keys, scheme, &request, &signature), "{request:?}");
+        assert!(verify_shared_key(&keys, scheme, &request, signature), "{request:?}");
         let length = if self.body.is_empty() { String::new() } else { self.body.len().to_string() };
         assert_eq!(self.header("content-length"), length);
     }

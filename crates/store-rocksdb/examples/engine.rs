@@ -14,7 +14,7 @@ use bytes::Bytes;
 use clap::{Parser, ValueEnum};
 use partita_model::{Guid, Record, Ticks, Value, ValueRef};
 use partita_store::{Action, Batch, Expect, Item, Position, RowRef, Scan, ScanEnd, Sieve, Space, Step, Store};
-use partita_store_rocksdb::{Options, RocksStore};
+use partita_store_rocksdb::{Durability, Options, RocksStore};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -74,6 +74,9 @@ struct Arguments {
     /// Lets the engine look for rows on several threads or not.
     #[arg(long)]
     one_by_one: bool,
+    /// Leaves it to the operating system when commits are on the disk.
+    #[arg(long)]
+    no_sync: bool,
     #[arg(long)]
     cache_mib: Option<usize>,
 }
@@ -109,6 +112,9 @@ async fn measure(mode: Mode, arguments: &Arguments, folder: &Path) {
         if let Some(mib) = arguments.cache_mib {
             options.cache_bytes = mib << 20;
         }
+        if arguments.no_sync {
+            options.durability = Durability::None;
+        }
         Arc::new(RocksStore::open(folder, options).expect("the folder opens"))
     };
     if mode == Mode::Open {
@@ -132,7 +138,11 @@ async fn measure(mode: Mode, arguments: &Arguments, folder: &Path) {
                 // Behind all rows there are, and those of earlier rounds and runs.
                 let now = UNIX_EPOCH.elapsed().expect("it is later than 1970").as_nanos() as u64;
                 let next = Arc::new(AtomicU64::new(now));
+                let (commits, groups) = (figure(&store, "commits_total"), figure(&store, "commit_groups_total"));
                 repeat("insert", arguments, &store, move |store, rows, _| insert(store, rows, next.clone())).await;
+                let (commits, groups) =
+                    (figure(&store, "commits_total") - commits, figure(&store, "commit_groups_total") - groups);
+                println!("        {:.1} commits in a group", commits as f64 / groups as f64);
             }
             _ => scan(&store, arguments).await,
         }

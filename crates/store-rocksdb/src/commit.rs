@@ -3,8 +3,8 @@
 
 use crate::failure::read_error;
 use crate::format::{split_value, unstamped};
-use crate::recent::GroupNumber;
-use crate::row_cache::{KeyHash, RowCache};
+use crate::recent::{GroupNumber, HashedKey};
+use crate::row_cache::RowCache;
 use partita_store::{Action, Batch, Expect, Result, Space, Version, encode_key};
 use rocksdb::{DB, ReadOptions};
 use tokio::sync::oneshot;
@@ -24,8 +24,7 @@ pub(crate) struct Commit {
 /// One row of a commit.
 #[derive(Debug)]
 pub(crate) struct RowChange {
-    pub(crate) key: Vec<u8>,
-    pub(crate) hash: KeyHash,
+    pub(crate) key: HashedKey,
     pub(crate) expect: Expect,
     /// The version that was found, if one was expected.
     pub(crate) found: Option<Version>,
@@ -53,7 +52,8 @@ impl Commit {
                 Action::Nothing => Change::Nothing,
             };
             bytes += size_of::<RowChange>() + key.len() + change.bytes();
-            RowChange { hash: cache.hash(&key), key, expect: item.expect, found: None, change }
+            let key = HashedKey { hash: cache.hash(&key), key };
+            RowChange { key, expect: item.expect, found: None, change }
         });
         let rows = rows.collect();
         (Commit { space: batch.space, drop_space: batch.drop_space, rows, read_at: 0, answer, bytes }, answered)
@@ -70,9 +70,10 @@ impl Commit {
         self.read_at = last_group;
         let settings = ReadOptions::default();
         for row in self.rows.iter_mut().filter(|row| row.expect != Expect::Any) {
-            row.found = match cache.version(row.hash, &row.key) {
+            let HashedKey { hash, key } = &row.key;
+            row.found = match cache.version(*hash, key) {
                 Some(version) => Some(version),
-                None => read_version(database, &row.key, &settings)?,
+                None => read_version(database, key, &settings)?,
             };
         }
         Ok(())

@@ -63,7 +63,7 @@ impl<'a> Committer<'a> {
             counters: &self.shared.counters,
             recent: &mut self.recent,
             versions: &mut self.versions,
-            prepared: Prepared::default(),
+            prepared: Prepared::with_capacity_bytes(commits.iter().map(Commit::bytes).sum()),
         };
         commits.into_iter().for_each(|commit| group.add(commit));
         let Prepared { writes, rows, answers, dropped, to_reclaim, .. } = group.finish();

@@ -44,6 +44,13 @@ pub(crate) struct Prepared {
     written: Vec<Space>,
 }
 
+impl Prepared {
+    /// Nothing yet, with room for a group of so many bytes.
+    pub(crate) fn with_capacity_bytes(bytes: usize) -> Prepared {
+        Prepared { writes: WriteBatch::with_capacity_bytes(bytes), ..Prepared::default() }
+    }
+}
+
 impl Group<'_> {
     /// Takes a commit in, or finds that it does not hold.
     pub(crate) fn add(&mut self, commit: Commit) {
@@ -76,7 +83,7 @@ impl Group<'_> {
                 None if read_is_good => row.found,
                 None => {
                     self.counters.committer_reads.add(1);
-                    read_version(self.database, &row.key, &ReadOptions::default())?
+                    read_version(self.database, &row.key.key, &ReadOptions::default())?
                 }
             };
             if !row.expect.holds(found) {
@@ -98,13 +105,13 @@ impl Group<'_> {
             match row.change {
                 Change::Put(mut stored) => {
                     stamp(&mut stored, version);
-                    self.prepared.writes.put(&row.key, &stored);
-                    self.prepared.rows.push(row.hash);
+                    self.prepared.writes.put(&row.key.key, &stored);
+                    self.prepared.rows.push(row.key.hash);
                     self.recent.note(row.key, Some(version));
                 }
                 Change::Delete => {
-                    self.prepared.writes.delete(&row.key);
-                    self.prepared.rows.push(row.hash);
+                    self.prepared.writes.delete(&row.key.key);
+                    self.prepared.rows.push(row.key.hash);
                     self.recent.note(row.key, None);
                 }
                 Change::Nothing => {}
@@ -162,8 +169,13 @@ impl Group<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::recent::HashedKey;
     use crate::row_cache::RowCache;
     use partita_store::{Action, Batch, Clock, Item};
+    use std::sync::LazyLock;
+
+    /// Hashes keys the same for all commits, and keeps no rows.
+    static CACHE: LazyLock<RowCache> = LazyLock::new(|| RowCache::new(0));
 
     fn put(expect: Expect) -> Batch {
         let items = vec![Item { row: b"r".to_vec(), expect, action: Action::Put(b"value".as_slice().into()) }];
@@ -179,11 +191,11 @@ mod tests {
     ) -> Vec<Result<Version>> {
         let (spaces, counters) = (Spaces::new(), Counters::default());
         let mut versions = Versions::after(1000, Clock::new(|| partita_model::Ticks(0)));
-        let prepared = Prepared::default();
+        let prepared = Prepared::with_capacity_bytes(0);
         let mut group =
             Group { database, spaces: &spaces, counters: &counters, recent, versions: &mut versions, prepared };
         for (batch, found) in batches {
-            let (mut commit, _) = Commit::new(batch, &RowCache::new(0));
+            let (mut commit, _) = Commit::new(batch, &CACHE);
             commit.read_at = read_at;
             commit.rows[0].found = found;
             group.add(commit);
@@ -236,7 +248,10 @@ mod tests {
         commit(&database, &mut recent, 0, vec![(put(Expect::Any), None)]);
         // Two generations full of other rows push the row out.
         for group in 1..=2_u64 {
-            (0..20_000_u64).for_each(|row| recent.note([group, row].map(u64::to_be_bytes).concat(), Some(1)));
+            for row in 0..20_000_u64 {
+                let key = [group, row].map(u64::to_be_bytes).concat();
+                recent.note(HashedKey { hash: KeyHash::of_number(row), key }, Some(1));
+            }
             recent.end_group(group);
         }
         let early = |recent: &mut Recent| commit(&database, recent, 0, vec![(put(Expect::Absent), None)]);

@@ -12,8 +12,10 @@
 //! Entries are kept in two generations, of which the older is thrown away when the younger is full. A caller that read
 //! before the oldest group kept is too late, and the committer reads for it.
 
+use crate::row_cache::{HashItself, KeyHash};
 use partita_store::Version;
 use std::collections::HashMap;
+use std::hash::{BuildHasherDefault, Hash, Hasher};
 
 /// Numbers the groups in the order they are written, from 1 on.
 pub(crate) type GroupNumber = u64;
@@ -21,7 +23,20 @@ pub(crate) type GroupNumber = u64;
 /// A caller queues for a group or two; this covers several of the largest.
 const ENTRIES_PER_GENERATION: usize = 16 * 1024;
 
-type Generation = HashMap<Vec<u8>, Option<Version>>;
+type Generation = HashMap<HashedKey, Option<Version>, BuildHasherDefault<HashItself>>;
+
+/// The key of a row together with its hash, which was made on the thread of the caller.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct HashedKey {
+    pub(crate) hash: KeyHash,
+    pub(crate) key: Vec<u8>,
+}
+
+impl Hash for HashedKey {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.hash.hash(state);
+    }
+}
 
 #[derive(Debug, Default)]
 pub(crate) struct Recent {
@@ -34,12 +49,12 @@ pub(crate) struct Recent {
 
 impl Recent {
     /// Notes the version that a row has now, or that it is gone.
-    pub(crate) fn note(&mut self, key: Vec<u8>, version: Option<Version>) {
+    pub(crate) fn note(&mut self, key: HashedKey, version: Option<Version>) {
         self.young.insert(key, version);
     }
 
     /// What was noted of a row: `None` if nothing was.
-    pub(crate) fn find(&self, key: &[u8]) -> Option<Option<Version>> {
+    pub(crate) fn find(&self, key: &HashedKey) -> Option<Option<Version>> {
         self.young.get(key).or_else(|| self.old.get(key)).copied()
     }
 
@@ -61,11 +76,17 @@ impl Recent {
 mod tests {
     use super::*;
 
+    /// A key and its hash, which is good enough for a test.
+    fn key(bytes: &[u8]) -> HashedKey {
+        let hash = bytes.iter().fold(7_u64, |hash, byte| (hash ^ u64::from(*byte)).wrapping_mul(0x100_0000_01B3));
+        HashedKey { hash: KeyHash::of_number(hash), key: bytes.to_vec() }
+    }
+
     #[test]
     fn what_was_written_since_a_group_is_found() {
         let mut recent = Recent::default();
         let rows_per_group = 1000;
-        let key = |group: u64, row: u64| [group.to_be_bytes(), row.to_be_bytes()].concat();
+        let key = |group: u64, row: u64| key(&[group.to_be_bytes(), row.to_be_bytes()].concat());
         for group in 1..100 {
             for row in 0..rows_per_group {
                 recent.note(key(group, row), Some(group));
@@ -84,10 +105,20 @@ mod tests {
     #[test]
     fn the_latest_note_counts() {
         let mut recent = Recent::default();
-        recent.note(b"r".to_vec(), Some(1));
+        recent.note(key(b"r"), Some(1));
         recent.end_group(1);
-        recent.note(b"r".to_vec(), None);
-        assert_eq!(recent.find(b"r"), Some(None));
-        assert_eq!(recent.find(b"s"), None);
+        recent.note(key(b"r"), None);
+        assert_eq!(recent.find(&key(b"r")), Some(None));
+        assert_eq!(recent.find(&key(b"s")), None);
+    }
+
+    #[test]
+    fn rows_of_one_hash_are_two_rows() {
+        let mut recent = Recent::default();
+        let same_hash = HashedKey { hash: key(b"r").hash, key: b"s".to_vec() };
+        recent.note(key(b"r"), Some(1));
+        assert_eq!(recent.find(&same_hash), None);
+        recent.note(same_hash.clone(), Some(2));
+        assert_eq!((recent.find(&key(b"r")), recent.find(&same_hash)), (Some(Some(1)), Some(Some(2))));
     }
 }

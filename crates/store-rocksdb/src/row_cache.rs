@@ -55,7 +55,7 @@ pub(crate) struct RowCache {
 }
 
 /// The hash of a row's key, by which the cache knows it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Hash, PartialEq, Eq)]
 pub(crate) struct KeyHash(u64);
 
 /// What a reader noted before it read a row.
@@ -181,6 +181,11 @@ impl Drop for Writing<'_> {
 }
 
 impl KeyHash {
+    #[cfg(test)]
+    pub(crate) fn of_number(number: u64) -> KeyHash {
+        KeyHash(number)
+    }
+
     fn stripe(self) -> usize {
         self.0 as usize % STRIPES
     }
@@ -297,7 +302,7 @@ impl Shard {
 
 /// Takes a number that is a hash already for its own hash.
 #[derive(Debug, Default)]
-struct HashItself(u64);
+pub(crate) struct HashItself(u64);
 
 impl Hasher for HashItself {
     fn finish(&self) -> u64 {

@@ -5,7 +5,7 @@
 //! and come from that of the operating system.
 
 use crate::options::{Durability, Options};
-use rocksdb::{BlockBasedOptions, Cache, DBCompressionType, DBRecoveryMode, LogLevel, WriteOptions};
+use rocksdb::{BlockBasedOptions, Cache, ChecksumType, DBCompressionType, DBRecoveryMode, LogLevel, WriteOptions};
 
 const KIB: usize = 1 << 10;
 const MIB: usize = 1 << 20;
@@ -13,6 +13,9 @@ const MIB: usize = 1 << 20;
 /// Which part of the memory for caches is for rows. The rest is for blocks, which serve rows that are read for the first
 /// time and ranges of rows.
 const ROW_CACHE_PERCENT: usize = 50;
+
+/// One for each write buffer that waits to be written out.
+const LOGS_RECYCLED: usize = 2;
 
 /// A part of each write buffer that tells which keys are not in it, so that most reads need not look.
 const WRITE_BUFFER_FILTER_RATIO: f64 = 0.05;
@@ -47,6 +50,9 @@ fn log(settings: &mut rocksdb::Options) {
     // record at the very end only, would refuse to open the folder after such a power cut. What it would notice in
     // return is a synced log that went bad later.
     settings.set_wal_recovery_mode(DBRecoveryMode::PointInTime);
+    // Old logs are written over rather than new ones begun: where a file neither grows nor takes new blocks, a sync has no
+    // business with the journal of the file system and takes two thirds of the time.
+    settings.set_recycle_log_file_num(LOGS_RECYCLED);
     // Writes dirty pages out steadily rather than all at once when a file is closed.
     settings.set_bytes_per_sync(MIB as u64);
     settings.set_wal_bytes_per_sync(512 * KIB as u64);
@@ -78,6 +84,8 @@ fn tables(settings: &mut rocksdb::Options, cache_bytes: usize) {
     let mut tables = BlockBasedOptions::default();
     tables.set_block_cache(&Cache::new_hyper_clock_cache(cache_bytes, 0));
     tables.set_format_version(6);
+    // With the instruction that processors have for it the checksum takes half as long as the default one.
+    tables.set_checksum_type(ChecksumType::CRC32c);
     // Of a block of 4 KiB a row is read faster by a tenth, of one of 16 KiB scans are faster by a twentieth, and slower
     // by a third with 4.
     tables.set_block_size(8 * KIB);

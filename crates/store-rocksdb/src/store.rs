@@ -9,7 +9,7 @@ use crate::open::{self, OpenError};
 use crate::options::{Durability, Options};
 use crate::queue::Queue;
 use crate::reclaim;
-use crate::row_cache::RowCache;
+use crate::row_cache::{KeyHash, RowCache};
 use crate::scan::{self, Helpers};
 use crate::settings;
 use crate::spaces::Spaces;
@@ -62,6 +62,14 @@ pub(crate) struct Shared {
     /// Whether something was written that was not synced.
     pub(crate) unsynced: AtomicBool,
     pub(crate) closing: AtomicBool,
+}
+
+/// Where a row was looked for last.
+enum Found {
+    /// Its space was not dropped, or the row would not have been there.
+    InMemory(Row),
+    /// To be checked against the dropped spaces.
+    InDatabase(Result<Option<Row>>),
 }
 
 struct Threads {
@@ -183,23 +191,27 @@ impl Shared {
         }
     }
 
-    /// Reads a row from memory or from RocksDB. Whether its space is there is another question.
-    fn get(&self, space: Space, partition: &[u8], row: &[u8]) -> Result<Option<Row>> {
+    /// Reads a row, from memory if it is there.
+    fn get(&self, space: Space, partition: &[u8], row: &[u8]) -> Found {
         KEY.with_borrow_mut(|key| {
             key.clear();
             encode_key_to(space, partition, row, key);
             let hash = self.rows.hash(key);
-            if let Some(row) = self.rows.get(hash, key) {
-                return Ok(Some(row));
+            match self.rows.get(hash, key) {
+                Some(row) => Found::InMemory(row),
+                None => Found::InDatabase(self.get_from_database(hash, key)),
             }
-            let ticket = self.rows.ticket(hash);
-            let Some(stored) = self.database.get_pinned(&key).map_err(read_error)? else { return Ok(None) };
-            let (version, value) = split_value(&stored)?;
-            Ok(Some(match ticket {
-                Some(ticket) => self.rows.keep(hash, ticket, key, version, value),
-                None => Row { version, value: Bytes::copy_from_slice(value) },
-            }))
         })
+    }
+
+    fn get_from_database(&self, hash: KeyHash, key: &[u8]) -> Result<Option<Row>> {
+        let ticket = self.rows.ticket(hash);
+        let Some(stored) = self.database.get_pinned(key).map_err(read_error)? else { return Ok(None) };
+        let (version, value) = split_value(&stored)?;
+        Ok(Some(match ticket {
+            Some(ticket) => self.rows.keep(hash, ticket, key, version, value),
+            None => Row { version, value: Bytes::copy_from_slice(value) },
+        }))
     }
 
     fn property(&self, name: &properties::PropName) -> u64 {
@@ -216,16 +228,16 @@ impl Shared {
 #[async_trait]
 impl Store for RocksStore {
     async fn get(&self, space: Space, partition: &[u8], row: &[u8]) -> Result<Option<Row>> {
-        let found = self.shared.get(space, partition, row);
-        self.shared.spaces.check(space).await?;
-        found
+        match self.shared.get(space, partition, row) {
+            Found::InMemory(row) => Ok(Some(row)),
+            Found::InDatabase(found) => self.shared.spaces.check(space).await.and(found),
+        }
     }
 
     fn get_now(&self, space: Space, partition: &[u8], row: &[u8]) -> Option<Result<Option<Row>>> {
-        let found = self.shared.get(space, partition, row);
-        match self.shared.spaces.check_now(space)? {
-            Ok(()) => Some(found),
-            Err(dropped) => Some(Err(dropped)),
+        match self.shared.get(space, partition, row) {
+            Found::InMemory(row) => Some(Ok(Some(row))),
+            Found::InDatabase(found) => self.shared.spaces.check_now(space).map(|present| present.and(found)),
         }
     }
 

@@ -25,6 +25,7 @@ use crate::{
     Version,
 };
 use bytes::Bytes;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 /// Makes a test of each case of the [suite](crate::suite), each on a store of its own.
@@ -97,6 +98,7 @@ macro_rules! store_suite {
             increments_are_not_lost
             a_scan_never_sees_half_a_batch
             a_drop_is_seen_as_a_whole
+            nobody_reads_a_row_older_than_one_seen
             many_writers_on_one_partition
             many_writers_on_many_partitions
             one_of_many_creators_wins
@@ -163,8 +165,14 @@ async fn write(store: &dyn Store, partition: &[u8], items: Vec<Item>) -> Version
     store.commit(batch(SPACE, partition, items)).await.expect("a commit without expectations succeeds")
 }
 
+/// Reads a row, in both ways there are by turns.
 async fn read(store: &dyn Store, partition: &[u8], row: &[u8]) -> Option<Row> {
-    store.get(SPACE, partition, row).await.expect("a row is read")
+    static TURN: AtomicBool = AtomicBool::new(false);
+    let found = match TURN.fetch_xor(true, Ordering::Relaxed) {
+        true => store.get(SPACE, partition, row).await,
+        false => store.read(SPACE, partition, row).await,
+    };
+    found.expect("a row is read")
 }
 
 /// Writes rows in batches of the size the service uses at most, `rows` to each of `partitions`.

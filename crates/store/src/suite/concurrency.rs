@@ -1,7 +1,7 @@
 //! Many callers at once, on threads of their own, so that an engine meets real races.
 
 use super::*;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicU64, AtomicUsize};
 
 const THREADS: usize = 8;
 
@@ -106,6 +106,49 @@ pub async fn a_drop_is_seen_as_a_whole(store: &dyn Store) {
             assert_dropped(store.commit(batch(space, b"p", vec![put(b"r", b"late")])).await);
         });
     }
+}
+
+/// While rows are replaced, deleted and created again one after the other, whoever reads one finds nothing older than
+/// what was acknowledged, or shown to anybody, before it began to read.
+pub async fn nobody_reads_a_row_older_than_one_seen(store: &dyn Store) {
+    const ROWS: u8 = 3;
+    const ROUNDS: u64 = 400;
+    write(store, b"p", (0..ROWS).map(|row| put(&[row], &0_u64.to_be_bytes())).collect()).await;
+    let seen: Vec<AtomicU64> = (0..ROWS).map(|_| AtomicU64::new(0)).collect();
+    let done = AtomicBool::new(false);
+    on_threads(5, async |thread| {
+        if thread == 0 {
+            for round in 1..=ROUNDS {
+                let row = (round % u64::from(ROWS)) as u8;
+                if round % 5 == 0 {
+                    write(store, b"p", vec![delete(&[row])]).await;
+                }
+                write(store, b"p", vec![put(&[row], &round.to_be_bytes())]).await;
+                seen[usize::from(row)].fetch_max(round, Ordering::SeqCst);
+            }
+            done.store(true, Ordering::SeqCst);
+            return;
+        }
+        let mut row = thread as u8 % ROWS;
+        while !done.load(Ordering::SeqCst) {
+            row = (row + 1) % ROWS;
+            let at_least = seen[usize::from(row)].load(Ordering::SeqCst);
+            let found = match thread {
+                // Scans see rows where they are, whatever else is remembered of them.
+                1 => scanned(store, scan_all(SPACE))
+                    .await
+                    .into_iter()
+                    .find(|seen| seen.row == [row])
+                    .map(|seen| seen.value),
+                _ => read(store, b"p", &[row]).await.map(|row| row.value.to_vec()),
+            };
+            if let Some(value) = found {
+                let found = number(&value);
+                assert!(found >= at_least, "row {row} was {at_least} and is {found} now");
+                seen[usize::from(row)].fetch_max(found, Ordering::SeqCst);
+            }
+        }
+    });
 }
 
 /// Each writer reads its own writes at once, and all of them are there in the end.
