@@ -59,7 +59,7 @@ fn throughput(results: &Results) -> String {
     let mut picture = Picture::new(WIDTH, height, &title, &setting(results));
     picture.legend(20.0, 72.0, &names);
     let values = workloads.iter().flat_map(|workload| names.iter().filter_map(|(name, _)| summary(workload, name)));
-    let scale = LogScale::new(values.flat_map(|value| [value.min, value.max]), LEFT, RIGHT);
+    let scale = LogScale::new(values.flat_map(|value| [value.median, value.max]), LEFT, RIGHT);
     vertical_grid(&mut picture, scale, 88.0, height - 28.0, short);
     let mut y = 94.0;
     for workload in &workloads {
@@ -188,7 +188,7 @@ fn short(value: f64) -> String {
     match value {
         value if value >= 1e6 => format!("{} M", count(value / 1e6)),
         value if value >= 1e3 => format!("{} k", count(value / 1e3)),
-        value => count(value),
+        value => value.to_string(),
     }
 }
 

@@ -49,6 +49,11 @@ fn header(results: &Results) -> String {
         if results.rounds == 1 { "1 round".to_owned() } else { format!("{} rounds", results.rounds) },
         results.seconds,
     );
+    if let Some(others) = Summary::of(results.cells.iter().map(|cell| 100.0 * cell.others)) {
+        let warning = if others.median > 10.0 { ": THE RATES SAY LITTLE" } else { "" };
+        writeln!(text, "meanwhile others used {:.0} % of the machine{warning}", others.median)
+            .expect("a String takes everything");
+    }
     for version in &results.contestants {
         writeln!(text, "  {:<9} {}", version.contestant, version.version).expect("a String takes everything");
     }
@@ -64,18 +69,24 @@ pub fn source(workload: &Workload, connections: usize) -> Source<'static> {
 }
 
 fn workloads(results: &Results) -> String {
-    let mut rows = vec![vec!["workload".into(), "conn".into(), "partita".into()]];
+    let mut rows = vec![["workload", "conn", "partita", "cpu us"].map(str::to_owned).to_vec()];
     rows[0].extend(NAMES[1..].iter().map(|name| format!("x {name}")));
     for workload in all().filter(|workload| workload.style != Style::Paced) {
         for connections in results.connections(workload.name) {
             let source = source(&workload, connections);
             let Some(own) = results.summary("partita", source) else { continue };
-            let mut row = vec![workload.title.to_owned(), connections.to_string(), format!("{}/s", count(own.median))];
+            let cells = results.cells_of("partita", workload.name).filter(|cell| cell.connections == connections);
+            let cpu = Summary::of(cells.map(|cell| cell.server_cpu)).map_or(0.0, |cpu| cpu.median);
+            let mut row = vec![workload.title.to_owned(), connections.to_string()];
+            row.extend([format!("{}/s", count(own.median)), format!("{cpu:.1}")]);
             row.extend(NAMES[1..].iter().map(|name| compared(results, &workload, name, source)));
             rows.push(row);
         }
     }
-    format!("Partita a second, and how many times as much as the others\n\n{}", table(&rows))
+    format!(
+        "Partita a second, its processor time for an operation, and how many times as much as others it does\n\n{}",
+        table(&rows)
+    )
 }
 
 fn compared(results: &Results, workload: &Workload, name: &str, source: Source<'_>) -> String {
@@ -215,7 +226,7 @@ mod tests {
         let text = all_of(&sample());
         let line = text.lines().find(|line| line.starts_with("point GET, SharedKey")).unwrap();
         let words: Vec<&str> = line.split_whitespace().skip(3).collect();
-        assert_eq!(words, ["16", "80/s", "0.75", "[0.70-0.80]", "-", "-", "-"]);
+        assert_eq!(words, ["16", "80/s", "0.0", "0.75", "[0.70-0.80]", "-", "-", "-"]);
         assert!(text.contains("MISSED"), "80 requests a second are not enough");
     }
 }

@@ -77,7 +77,7 @@ pub fn run(options: &Options) -> Result<Results> {
                 let contestant = &*contestants[(turn + round - 1) % contestants.len()];
                 let mut visit = Visit { options, contestant, round, group: &group, results: &mut results };
                 if let Err(error) = visit.run(&entities) {
-                    remark(&mut results, format!("{} FAILED in round {round}: {error}", contestant.name()));
+                    visit.failed(&error.to_string());
                 }
             }
         }
@@ -110,7 +110,7 @@ impl Visit<'_> {
             return Ok(());
         }
         let folder = Folder::new(self.contestant.folder(&self.options.data))?;
-        let server = self.contestant.start(folder.path(), false)?;
+        let mut server = self.contestant.start(folder.path(), false)?;
         self.figure("start ms", server.ready_after.as_secs_f64() * 1e3);
         self.memory("idle", &server);
         if let Some(bytes) = self.contestant.binary_bytes() {
@@ -125,7 +125,13 @@ impl Visit<'_> {
             let alone = [1];
             let connections = if workload.style == Style::Alone { &alone } else { self.options.connections.as_slice() };
             for &connections in connections {
-                self.measure(workload, connections, &*stage, &server)?;
+                if let Err(error) = self.measure(workload, connections, &*stage, &server) {
+                    let words = format!("{} on {connections} connections: {error}", workload.name);
+                    if !server.process.is_alive() {
+                        return Err(format!("{words}; it ended").into());
+                    }
+                    self.failed(&words);
+                }
             }
         }
         match self.group.is_weighed {
@@ -152,8 +158,7 @@ impl Visit<'_> {
         let processes = machine::family(server.process.pid());
         let (mut before, mut after) = (CpuTime::default(), CpuTime::default());
         let observe = || (before, after) = (after, CpuTime::now(&processes));
-        let outcome = load::drive(links, plan, observe)
-            .map_err(|error| format!("{} on {connections} connections: {error}", workload.name))?;
+        let outcome = load::drive(links, plan, observe)?;
         // Of few long operations the last is cut off by the end, so the time of the others tells more.
         let seconds = match workload.style {
             Style::Alone => outcome.latencies.mean() * outcome.operations as f64 / 1e9,
@@ -207,6 +212,10 @@ impl Visit<'_> {
             restart("restart", self)?.process.stop()?;
         }
         Ok(())
+    }
+
+    fn failed(&mut self, why: &str) {
+        remark(self.results, format!("{} FAILED in round {}: {why}", self.contestant.name(), self.round));
     }
 
     fn memory(&mut self, when: &str, server: &Server) {

@@ -123,7 +123,8 @@ async fn check(store: &RocksStore, all: &[Row], plan: &ScanPlan, shape: Shape) {
     let inside: Vec<&Row> =
         all.iter().filter(|row| row.0 >= start && end.as_ref().is_none_or(|end| row.0 < *end)).collect();
     let sieve = EveryNth { nth: plan.nth, passed_over: AtomicU64::new(0) };
-    let expected: Vec<&Row> = inside.iter().filter(|row| u64::from(row.2[0]).is_multiple_of(plan.nth)).copied().collect();
+    let expected: Vec<&Row> =
+        inside.iter().filter(|row| u64::from(row.2[0]).is_multiple_of(plan.nth)).copied().collect();
 
     let (mut found, mut shown, mut from) = (Vec::new(), 0, start);
     loop {
