@@ -14,9 +14,6 @@ const MIB: usize = 1 << 20;
 /// time and ranges of rows.
 const ROW_CACHE_PERCENT: usize = 50;
 
-/// One for each write buffer that waits to be written out.
-const LOGS_RECYCLED: usize = 2;
-
 /// A part of each write buffer that tells which keys are not in it, so that most reads need not look.
 const WRITE_BUFFER_FILTER_RATIO: f64 = 0.05;
 
@@ -50,9 +47,8 @@ fn log(settings: &mut rocksdb::Options) {
     // record at the very end only, would refuse to open the folder after such a power cut. What it would notice in
     // return is a synced log that went bad later.
     settings.set_wal_recovery_mode(DBRecoveryMode::PointInTime);
-    // Old logs are written over rather than new ones begun: where a file neither grows nor takes new blocks, a sync has no
-    // business with the journal of the file system and takes two thirds of the time.
-    settings.set_recycle_log_file_num(LOGS_RECYCLED);
+    // Logs are not recycled, though a sync of one takes two thirds of the time: RocksDB itself warns of a hole that recovery
+    // up to a point in time may leave behind with them (`SanitizeOptions` in `db_impl_open.cc`).
     // Writes dirty pages out steadily rather than all at once when a file is closed.
     settings.set_bytes_per_sync(MIB as u64);
     settings.set_wal_bytes_per_sync(512 * KIB as u64);
