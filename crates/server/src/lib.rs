@@ -70,6 +70,16 @@ pub struct Server {
 impl Server {
     /// Opens the store and listens. An error is a sentence for the user.
     pub async fn start(config: Config) -> Result<Server, String> {
+        Server::listen(config, None).await
+    }
+
+    /// Listens in front of a store that is open already. An error is a sentence for the user.
+    pub async fn start_on(config: Config, store: Arc<dyn Store>) -> Result<Server, String> {
+        Server::listen(config, Some(store)).await
+    }
+
+    /// Listens first: a port that is taken is said before a folder is made.
+    async fn listen(config: Config, store: Option<Arc<dyn Store>>) -> Result<Server, String> {
         let accounts = Arc::new(Accounts::new(&config.accounts)?);
         let tls = config.tls.as_ref().map(|(cert, key)| listen::tls(cert, key)).transpose()?;
         let https = tls.is_some();
@@ -83,7 +93,9 @@ impl Server {
                 None
             }
         };
-        let service = Arc::new(open(&config).await?);
+        let store = store.map_or_else(|| open(&config), Ok)?;
+        let service = TableService::open(store).await.map_err(|error| format!("The data cannot be read: {error}."))?;
+        let service = Arc::new(service);
         let config = Arc::new(config);
         let metrics = Metrics::new(service.clone());
         let state = Arc::new(State {
@@ -147,8 +159,8 @@ async fn bind(address: SocketAddr, what: &str) -> Result<(TcpListener, SocketAdd
     Ok((socket, address))
 }
 
-async fn open(config: &Config) -> Result<TableService, String> {
-    let store: Arc<dyn Store> = match &config.location {
+fn open(config: &Config) -> Result<Arc<dyn Store>, String> {
+    Ok(match &config.location {
         None => Arc::new(Memory::new()),
         Some(location) => {
             let durability = match config.durability {
@@ -159,6 +171,5 @@ async fn open(config: &Config) -> Result<TableService, String> {
             let options = Options { durability, cache_bytes: config.cache_bytes, ..Options::default() };
             Arc::new(RocksStore::open(location, options).map_err(|error| error.to_string())?)
         }
-    };
-    TableService::open(store).await.map_err(|error| format!("The data cannot be read: {error}."))
+    })
 }

@@ -1,12 +1,10 @@
 //! Who may do what. Everything is denied unless the table of [`OPERATIONS`] allows it.
 
-mod support;
-
 use partita_auth::{AccountKey, SasBuilder, Scheme, sign};
-use support::batch::{self, change_set, part, parts};
-use support::http::{Request, Response, VERSION, encode, entity};
-use support::server::TestServer;
-use support::signing::{
+use partita_testing::batch::{self, change_set, part, parts};
+use partita_testing::http::{Request, Response, VERSION, encode, entity};
+use partita_testing::server::TestServer;
+use partita_testing::signing::{
     ACCOUNT, KEY, KEY_TWO, OTHER_ACCOUNT, OTHER_KEY, WRONG_KEY, account_sas, moment, table_sas, token,
 };
 

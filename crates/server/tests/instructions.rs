@@ -7,16 +7,14 @@
 //!
 //! Counts are of this compiler and of a release build; with another compiler they are shown and not judged.
 
-mod support;
-
+use partita_testing::batch::change_set;
+use partita_testing::http::{Connection, Request};
+use partita_testing::process::{Process, command};
 use std::collections::BTreeMap;
 use std::fmt::Write;
 use std::fs;
 use std::path::Path;
 use std::process::Command;
-use support::batch::change_set;
-use support::http::{Connection, Request};
-use support::process::{Process, command};
 
 const TOLERANCE_PERCENT: u64 = 8;
 const RECORD: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/instructions.txt");

@@ -5,17 +5,15 @@
 //! acknowledgements, drawn from a seed, the process is killed; what the clients know is compared with what the next one
 //! finds. A write that was not acknowledged may be there or not, but not in part.
 
-mod support;
-
+use partita_testing::batch::{change_set, parts};
+use partita_testing::http::{Connection, Request, entity};
+use partita_testing::process::Process;
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::sync::mpsc::{Sender, channel};
 use std::thread::JoinHandle;
 use std::time::{SystemTime, UNIX_EPOCH};
-use support::batch::{change_set, parts};
-use support::http::{Connection, Request, entity};
-use support::process::Process;
 
 const ROUNDS: usize = 40;
 const CLIENTS: usize = 4;

@@ -1,14 +1,12 @@
 //! Limits: what is too large, too much, too slow or no HTTP at all is refused, and never disturbs anybody else.
 
-mod support;
-
+use partita_testing::batch::{batch, change_set, parts};
+use partita_testing::http::{Connection, Request, Response, encode, entity, tcp};
+use partita_testing::server::TestServer;
+use partita_testing::signing::{KEY, table_sas};
 use std::io::{Read, Write};
 use std::net::Shutdown;
 use std::time::Duration;
-use support::batch::{batch, change_set, parts};
-use support::http::{Connection, Request, Response, encode, entity, tcp};
-use support::server::TestServer;
-use support::signing::{KEY, table_sas};
 
 const TABLE: &str = "People";
 const BODY_BYTES_MAX: usize = 4 * 1024 * 1024;
@@ -345,7 +343,7 @@ fn pipelined_requests() {
     let statuses: Vec<u16> = (0..4).map(|_| connection.read().expect("an answer").status).collect();
     assert_eq!(statuses, [201, 200, 409, 404]);
     // Refused requests with bodies leave the connection in step.
-    let refused = insert("b").signed_with(partita_auth::Scheme::SharedKey, support::signing::WRONG_KEY).bytes();
+    let refused = insert("b").signed_with(partita_auth::Scheme::SharedKey, partita_testing::signing::WRONG_KEY).bytes();
     let bytes = [refused, Request::get("/Tables").signed().bytes()].concat();
     connection.write(&bytes).expect("the server reads");
     connection.read().expect("an answer").expect(403);
@@ -446,7 +444,7 @@ fn a_page_has_four_megabytes() {
 fn no_answer_holds_a_key() {
     let server = server();
     for request in [
-        Request::get("/Tables").signed_with(partita_auth::Scheme::SharedKey, support::signing::WRONG_KEY),
+        Request::get("/Tables").signed_with(partita_auth::Scheme::SharedKey, partita_testing::signing::WRONG_KEY),
         Request::get("/?restype=service&comp=properties").signed(),
         Request::get("/Tables"),
     ] {

@@ -1,18 +1,16 @@
 //! The binary as its users meet it: what it says, how it starts and ends, what it keeps, what it never tells.
 
-mod support;
-
 use http_body_util::{BodyExt, Full};
 use hyper_util::rt::{TokioExecutor, TokioIo};
+use partita_testing::batch::change_set;
+use partita_testing::http::{Connection, Request, entity, tcp};
+use partita_testing::process::{From, Process, accounts_argument};
+use partita_testing::signing::{ACCOUNT, KEY, KEY_TWO, OTHER_ACCOUNT, OTHER_KEY, account_sas, table_sas, token};
 use std::fs;
 use std::net::{SocketAddr, TcpStream};
 use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
-use support::batch::change_set;
-use support::http::{Connection, Request, entity, tcp};
-use support::process::{From, Process, accounts_argument};
-use support::signing::{ACCOUNT, KEY, KEY_TWO, OTHER_ACCOUNT, OTHER_KEY, account_sas, table_sas, token};
 use tempfile::TempDir;
 use tokio_rustls::TlsConnector;
 use tokio_rustls::rustls::pki_types::pem::PemObject;
@@ -114,7 +112,7 @@ fn one_process_a_folder() {
 fn one_process_a_port() {
     let first = Process::start(&["--in-memory"]);
     let port = first.address.port().to_string();
-    let mut command = support::process::command();
+    let mut command = partita_testing::process::command();
     command.args(["--in-memory", "--admin-port", "0", "--table-port", &port]);
     let Err((status, said)) = Process::spawn(command) else { panic!("two on one port") };
     assert!(!status.success());

@@ -5,13 +5,11 @@
 //! range of the signature, properties, and at last the state of the entity. A failed check at any step leaves the data as
 //! it was, which is looked at after every row.
 
-mod support;
-
 use partita_auth::Scheme;
-use support::batch::{change_set, part};
-use support::http::{Request, Response, entity};
-use support::server::TestServer;
-use support::signing::{WRONG_KEY, account_sas, moment, table_sas};
+use partita_testing::batch::{change_set, part};
+use partita_testing::http::{Request, Response, entity};
+use partita_testing::server::TestServer;
+use partita_testing::signing::{WRONG_KEY, account_sas, moment, table_sas};
 
 const BODY_BYTES_MAX: usize = 4 * 1024 * 1024;
 const STALE: &str = "W/\"datetime'2020-01-01T00%3A00%3A00Z'\"";
@@ -299,7 +297,7 @@ fn in_a_change_set_with_a_signature() {
 fn a_hundred_operations() {
     let server = server();
     let response = server.send(change_set(&inserts(100)));
-    let statuses: Vec<_> = support::batch::parts(&response).iter().map(|part| part.status).collect();
+    let statuses: Vec<_> = partita_testing::batch::parts(&response).iter().map(|part| part.status).collect();
     assert_eq!(statuses, vec![201; 100]);
 }
 

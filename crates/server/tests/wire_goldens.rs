@@ -16,14 +16,12 @@
 //!
 //! `UPDATE_GOLDENFILES=1 cargo test --release -p partita-server` writes the files anew; read the diff.
 
-mod support;
-
 use partita_auth::{SasBuilder, Scheme};
 use partita_model::Ticks;
+use partita_testing::http::{Request, Response};
+use partita_testing::server::TestServer;
+use partita_testing::signing::{ACCOUNT, KEY, WRONG_KEY, moment, token};
 use std::path::Path;
-use support::http::{Request, Response};
-use support::server::TestServer;
-use support::signing::{ACCOUNT, KEY, WRONG_KEY, moment, token};
 
 #[test]
 fn tables() {

@@ -1,9 +1,9 @@
 //! `$batch`: bodies of several requests, and their answers one by one.
 
-use super::http::{Request, Response};
+use crate::http::{Request, Response};
 
 /// A batch with one change set of these operations.
-pub(crate) fn change_set(operations: &[Request]) -> Request {
+pub fn change_set(operations: &[Request]) -> Request {
     let mut body = String::from("--batch_b\r\nContent-Type: multipart/mixed; boundary=changeset_c\r\n\r\n");
     for operation in operations {
         body.push_str("--changeset_c\r\n");
@@ -14,7 +14,7 @@ pub(crate) fn change_set(operations: &[Request]) -> Request {
 }
 
 /// A batch with one query.
-pub(crate) fn query(operation: &Request) -> Request {
+pub fn query(operation: &Request) -> Request {
     let mut body = String::from("--batch_b\r\n");
     push(&mut body, operation);
     body.push_str("--batch_b--\r\n");
@@ -22,7 +22,7 @@ pub(crate) fn query(operation: &Request) -> Request {
 }
 
 /// A batch with this body, whose boundary is `batch_b`.
-pub(crate) fn batch(body: impl Into<Vec<u8>>) -> Request {
+pub fn batch(body: impl Into<Vec<u8>>) -> Request {
     Request::new("POST", "/$batch").header("Content-Type", "multipart/mixed; boundary=batch_b").body(body)
 }
 
@@ -42,7 +42,7 @@ fn push(body: &mut String, operation: &Request) {
 
 /// The parts of a batch response.
 #[track_caller]
-pub(crate) fn parts(response: &Response) -> Vec<Response> {
+pub fn parts(response: &Response) -> Vec<Response> {
     assert_eq!(response.status, 202, "{response:?}");
     let text = response.text();
     let mut parts = Vec::new();
@@ -62,7 +62,7 @@ pub(crate) fn parts(response: &Response) -> Vec<Response> {
 
 /// The one part of a batch response that has one.
 #[track_caller]
-pub(crate) fn part(response: &Response) -> Response {
+pub fn part(response: &Response) -> Response {
     let parts = parts(response);
     assert_eq!(parts.len(), 1, "{response:?}");
     parts.into_iter().next().expect("there is one")

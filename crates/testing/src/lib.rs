@@ -1,4 +1,4 @@
-//! What the tests of the server share: servers to talk to, exact bytes to say to them, and signatures.
+//! What tests of the server share: servers to talk to, exact bytes to say to them, and signatures.
 //!
 //! ```text
 //! server    a server in this process, in memory, stopped when it goes out of scope
@@ -8,10 +8,10 @@
 //! batch     multipart bodies and what came of their parts
 //! ```
 
-#![allow(dead_code, reason = "each test file is a crate of its own and uses another part of this")]
+#![allow(missing_docs, reason = "names of requests, responses and accounts say what they are")]
 
-pub(crate) mod batch;
-pub(crate) mod http;
-pub(crate) mod process;
-pub(crate) mod server;
-pub(crate) mod signing;
+pub mod batch;
+pub mod http;
+pub mod process;
+pub mod server;
+pub mod signing;

@@ -1,50 +1,50 @@
 //! The real binary as a process of its own.
 
-use super::http::{Connection, PATIENCE, Request, Response};
-use super::signing;
+use crate::http::{Connection, PATIENCE, Request, Response};
+use crate::signing;
 use std::io::{BufRead, BufReader, Read};
 use std::net::SocketAddr;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::mpsc::{Receiver, Sender, channel};
 
 /// Which of its streams a line came from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum From {
+pub enum From {
     Stdout,
     Stderr,
 }
 
 /// A running server, killed when it goes out of scope.
-pub(crate) struct Process {
-    pub(crate) address: SocketAddr,
-    pub(crate) admin: SocketAddr,
+pub struct Process {
+    pub address: SocketAddr,
+    pub admin: SocketAddr,
     child: Child,
     lines: Receiver<(From, String)>,
     /// What it has said so far.
-    pub(crate) said: Vec<(From, String)>,
+    pub said: Vec<(From, String)>,
 }
 
 impl Process {
     /// Starts on free ports with these further arguments, and waits until it is ready.
-    pub(crate) fn start(arguments: &[&str]) -> Process {
+    pub fn start(arguments: &[&str]) -> Process {
         Process::try_start(arguments).unwrap_or_else(|(status, said)| panic!("{status}\n{said}"))
     }
 
     /// Starts with its data in a folder.
-    pub(crate) fn on(folder: &Path, arguments: &[&str]) -> Process {
+    pub fn on(folder: &Path, arguments: &[&str]) -> Process {
         let location = ["--location", folder.to_str().expect("a path that is text")];
         Process::start(&[&location, arguments].concat())
     }
 
     /// As [`Process::start`]; an error is how it ended and what it said.
-    pub(crate) fn try_start(arguments: &[&str]) -> Result<Process, (ExitStatus, String)> {
+    pub fn try_start(arguments: &[&str]) -> Result<Process, (ExitStatus, String)> {
         let mut command = command();
         command.args(["--table-port", "0", "--admin-port", "0"]).args(arguments);
         Process::spawn(command)
     }
 
-    pub(crate) fn spawn(mut command: Command) -> Result<Process, (ExitStatus, String)> {
+    pub fn spawn(mut command: Command) -> Result<Process, (ExitStatus, String)> {
         let mut child = command.spawn().expect("the binary can be started");
         let (sender, lines) = channel();
         follow(From::Stdout, child.stdout.take().expect("it is piped"), sender.clone());
@@ -81,7 +81,7 @@ impl Process {
 
     /// Waits for a line that holds `text`.
     #[track_caller]
-    pub(crate) fn wait_for(&mut self, text: &str) -> String {
+    pub fn wait_for(&mut self, text: &str) -> String {
         loop {
             match self.line() {
                 Some(line) if line.contains(text) => return line,
@@ -92,55 +92,55 @@ impl Process {
     }
 
     /// Waits for its end.
-    pub(crate) fn wait(mut self) -> (ExitStatus, String) {
+    pub fn wait(mut self) -> (ExitStatus, String) {
         while self.line().is_some() {}
         let status = self.child.wait().expect("it was started");
         (status, self.said_text())
     }
 
-    pub(crate) fn id(&self) -> u32 {
+    pub fn id(&self) -> u32 {
         self.child.id()
     }
 
     /// Sends a signal by name.
-    pub(crate) fn signal(&self, name: &str) {
+    pub fn signal(&self, name: &str) {
         let command = format!("kill -{name} {}", self.child.id());
         let sent = Command::new("sh").args(["-c", &command]).status().expect("there is a shell");
         assert!(sent.success(), "{command}");
     }
 
     /// Ends it in the middle of whatever it does.
-    pub(crate) fn kill(mut self) {
+    pub fn kill(mut self) {
         self.child.kill().expect("it runs");
         self.child.wait().expect("it was started");
     }
 
     /// Ends it in good order and says what it said.
     #[track_caller]
-    pub(crate) fn stop(self) -> String {
+    pub fn stop(self) -> String {
         self.signal("TERM");
         let (status, said) = self.wait();
         assert_eq!(status.code(), Some(0), "{said}");
         said
     }
 
-    pub(crate) fn said_text(&self) -> String {
+    pub fn said_text(&self) -> String {
         self.said.iter().map(|(_, line)| format!("{line}\n")).collect()
     }
 
-    pub(crate) fn connect(&self) -> Connection {
+    pub fn connect(&self) -> Connection {
         Connection::open(self.address)
     }
 
     /// Sends a request on a connection of its own, signed with the account key unless it is signed already.
     #[track_caller]
-    pub(crate) fn send(&self, request: Request) -> Response {
+    pub fn send(&self, request: Request) -> Response {
         self.connect().send(&request.signed())
     }
 
     /// Asks the admin port.
     #[track_caller]
-    pub(crate) fn ask_admin(&self, path: &str) -> Response {
+    pub fn ask_admin(&self, path: &str) -> Response {
         let request = format!("GET {path} HTTP/1.1\r\nHost: admin\r\n\r\n");
         Connection::open(self.admin).exchange(request.as_bytes())
     }
@@ -153,9 +153,19 @@ impl Drop for Process {
     }
 }
 
+/// The binary, which was built beside the test that runs; `PARTITA_BINARY` names another.
+pub fn binary() -> PathBuf {
+    if let Some(binary) = std::env::var_os("PARTITA_BINARY") {
+        return binary.into();
+    }
+    let test = std::env::current_exe().expect("a test is a file");
+    let built = test.ancestors().map(|folder| folder.join("partita")).find(|binary| binary.is_file());
+    built.unwrap_or_else(|| panic!("no partita near {}: build it first", test.display()))
+}
+
 /// The binary with nothing of the environment that would set it up.
-pub(crate) fn command() -> Command {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_partita"));
+pub fn command() -> Command {
+    let mut command = Command::new(binary());
     for (name, _) in std::env::vars_os() {
         if name.to_string_lossy().starts_with("PARTITA_") || name == "AZURITE_ACCOUNTS" {
             command.env_remove(name);
@@ -166,14 +176,14 @@ pub(crate) fn command() -> Command {
 }
 
 /// Runs the binary to its end: status, and what it said on its two streams.
-pub(crate) fn run(arguments: &[&str]) -> (ExitStatus, String, String) {
+pub fn run(arguments: &[&str]) -> (ExitStatus, String, String) {
     let output = command().args(arguments).output().expect("the binary can be started");
     let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
     (output.status, text(&output.stdout), text(&output.stderr))
 }
 
 /// The argument that gives the accounts of the tests.
-pub(crate) fn accounts_argument() -> String {
+pub fn accounts_argument() -> String {
     let (account, key, key_two) = (signing::ACCOUNT, signing::KEY, signing::KEY_TWO);
     format!("--accounts={account}:{key}:{key_two};{}:{}", signing::OTHER_ACCOUNT, signing::OTHER_KEY)
 }

@@ -7,23 +7,23 @@ use std::net::{SocketAddr, TcpStream};
 use std::time::Duration;
 
 /// Longest a test waits for a byte before it fails. Far more than any machine needs.
-pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
+pub const PATIENCE: Duration = Duration::from_secs(60);
 
 /// A request to one account. Its target is what follows the account in path style.
 #[derive(Clone, Debug)]
-pub(crate) struct Request {
-    pub(crate) account: String,
-    pub(crate) method: String,
-    pub(crate) target: String,
-    pub(crate) headers: Vec<(String, String)>,
-    pub(crate) body: Vec<u8>,
+pub struct Request {
+    pub account: String,
+    pub method: String,
+    pub target: String,
+    pub headers: Vec<(String, String)>,
+    pub body: Vec<u8>,
 }
 
 /// The version that most tests speak.
-pub(crate) const VERSION: &str = "2019-02-02";
+pub const VERSION: &str = "2019-02-02";
 
 impl Request {
-    pub(crate) fn new(method: &str, target: impl Into<String>) -> Request {
+    pub fn new(method: &str, target: impl Into<String>) -> Request {
         let headers = vec![
             ("Accept".to_owned(), "application/json;odata=nometadata".to_owned()),
             ("x-ms-version".to_owned(), VERSION.to_owned()),
@@ -32,59 +32,59 @@ impl Request {
         Request { account, method: method.to_owned(), target: target.into(), headers, body: Vec::new() }
     }
 
-    pub(crate) fn get(target: impl Into<String>) -> Request {
+    pub fn get(target: impl Into<String>) -> Request {
         Request::new("GET", target)
     }
 
-    pub(crate) fn delete(target: impl Into<String>) -> Request {
+    pub fn delete(target: impl Into<String>) -> Request {
         Request::new("DELETE", target)
     }
 
     /// A request with a JSON body.
-    pub(crate) fn json(method: &str, target: impl Into<String>, body: impl Into<Vec<u8>>) -> Request {
+    pub fn json(method: &str, target: impl Into<String>, body: impl Into<Vec<u8>>) -> Request {
         Request::new(method, target).header("Content-Type", "application/json").body(body)
     }
 
     /// Of this account, perhaps with `-secondary`.
-    pub(crate) fn at(self, account: &str) -> Request {
+    pub fn at(self, account: &str) -> Request {
         Request { account: account.to_owned(), ..self }
     }
 
     /// Sets a header; the last value counts.
-    pub(crate) fn header(mut self, name: &str, value: impl Into<String>) -> Request {
+    pub fn header(mut self, name: &str, value: impl Into<String>) -> Request {
         self = self.without(name);
         self.headers.push((name.to_owned(), value.into()));
         self
     }
 
-    pub(crate) fn without(mut self, name: &str) -> Request {
+    pub fn without(mut self, name: &str) -> Request {
         self.headers.retain(|(other, _)| !other.eq_ignore_ascii_case(name));
         self
     }
 
-    pub(crate) fn body(self, body: impl Into<Vec<u8>>) -> Request {
+    pub fn body(self, body: impl Into<Vec<u8>>) -> Request {
         Request { body: body.into(), ..self }
     }
 
     /// Adds to the query.
-    pub(crate) fn query(mut self, query: &str) -> Request {
+    pub fn query(mut self, query: &str) -> Request {
         self.target.push(if self.target.contains('?') { '&' } else { '?' });
         self.target.push_str(query);
         self
     }
 
-    pub(crate) fn get_header(&self, name: &str) -> Option<&str> {
+    pub fn get_header(&self, name: &str) -> Option<&str> {
         self.headers.iter().find(|(other, _)| other.eq_ignore_ascii_case(name)).map(|(_, value)| value.as_str())
     }
 
     /// The path on the request line.
-    pub(crate) fn path(&self) -> String {
+    pub fn path(&self) -> String {
         let path = self.target.split('?').next().unwrap_or_default();
         format!("/{}{path}", self.account)
     }
 
     /// The head without the headers that say how long the body is.
-    pub(crate) fn head(&self) -> String {
+    pub fn head(&self) -> String {
         let mut head =
             format!("{} /{}{} HTTP/1.1\r\nHost: 127.0.0.1:10002\r\n", self.method, self.account, self.target);
         for (name, value) in &self.headers {
@@ -94,7 +94,7 @@ impl Request {
     }
 
     /// The bytes on the wire, with a `Content-Length`.
-    pub(crate) fn bytes(&self) -> Vec<u8> {
+    pub fn bytes(&self) -> Vec<u8> {
         let mut bytes = self.head().into_bytes();
         if !self.body.is_empty() || matches!(self.method.as_str(), "POST" | "PUT" | "PATCH" | "MERGE") {
             bytes.extend(format!("Content-Length: {}\r\n", self.body.len()).into_bytes());
@@ -105,7 +105,7 @@ impl Request {
     }
 
     /// The bytes on the wire, with the body in chunks of this size.
-    pub(crate) fn chunked(&self, size: usize) -> Vec<u8> {
+    pub fn chunked(&self, size: usize) -> Vec<u8> {
         let mut bytes = self.head().into_bytes();
         bytes.extend(b"Transfer-Encoding: chunked\r\n\r\n");
         for chunk in self.body.chunks(size) {
@@ -120,28 +120,28 @@ impl Request {
 
 /// A response: headers as they were sent and in their order.
 #[derive(Clone)]
-pub(crate) struct Response {
-    pub(crate) status: u16,
-    pub(crate) reason: String,
-    pub(crate) headers: Vec<(String, String)>,
-    pub(crate) body: Vec<u8>,
+pub struct Response {
+    pub status: u16,
+    pub reason: String,
+    pub headers: Vec<(String, String)>,
+    pub body: Vec<u8>,
 }
 
 impl Response {
-    pub(crate) fn header(&self, name: &str) -> Option<&str> {
+    pub fn header(&self, name: &str) -> Option<&str> {
         self.headers.iter().find(|(other, _)| other.eq_ignore_ascii_case(name)).map(|(_, value)| value.as_str())
     }
 
-    pub(crate) fn text(&self) -> String {
+    pub fn text(&self) -> String {
         String::from_utf8_lossy(&self.body).into_owned()
     }
 
-    pub(crate) fn json(&self) -> Value {
+    pub fn json(&self) -> Value {
         serde_json::from_slice(&self.body).unwrap_or_else(|error| panic!("{error} in {self:?}"))
     }
 
     /// The code in the body, of either form; empty for a success.
-    pub(crate) fn code(&self) -> String {
+    pub fn code(&self) -> String {
         if let Ok(json) = serde_json::from_slice::<Value>(&self.body) {
             return json["odata.error"]["code"].as_str().unwrap_or_default().to_owned();
         }
@@ -151,25 +151,25 @@ impl Response {
     }
 
     /// The first line of the message of a JSON error.
-    pub(crate) fn message(&self) -> String {
+    pub fn message(&self) -> String {
         let json = self.json();
         let message = json["odata.error"]["message"]["value"].as_str().unwrap_or_default();
         message.lines().next().unwrap_or_default().to_owned()
     }
 
-    pub(crate) fn outcome(&self) -> (u16, String) {
+    pub fn outcome(&self) -> (u16, String) {
         (self.status, self.code())
     }
 
     /// Fails unless the status is this.
     #[track_caller]
-    pub(crate) fn expect(self, status: u16) -> Response {
+    pub fn expect(self, status: u16) -> Response {
         assert_eq!(self.status, status, "{self:?}");
         self
     }
 
     /// The rows of a collection as `PartitionKey/RowKey`, with a blank between.
-    pub(crate) fn rows(&self) -> String {
+    pub fn rows(&self) -> String {
         let json = self.json();
         let rows = json["value"].as_array().unwrap_or_else(|| panic!("no collection in {self:?}"));
         let text = |row: &Value, key: &str| row[key].as_str().unwrap_or_default().to_owned();
@@ -180,7 +180,7 @@ impl Response {
     }
 
     /// What asks for the next page, or `None` if this was the last.
-    pub(crate) fn continuation(&self) -> Option<String> {
+    pub fn continuation(&self) -> Option<String> {
         let partition = self.header("x-ms-continuation-NextPartitionKey")?;
         let row = self.header("x-ms-continuation-NextRowKey").map(|row| format!("&NextRowKey={}", encode(row)));
         Some(format!("NextPartitionKey={}{}", encode(partition), row.unwrap_or_default()))
@@ -199,30 +199,30 @@ impl fmt::Debug for Response {
 }
 
 /// Anything that bytes go in and out of.
-pub(crate) trait Stream: Read + Write + Send {}
+pub trait Stream: Read + Write + Send {}
 impl<S: Read + Write + Send> Stream for S {}
 
 /// One connection.
-pub(crate) struct Connection {
+pub struct Connection {
     stream: BufReader<Box<dyn Stream>>,
 }
 
 impl Connection {
-    pub(crate) fn open(address: SocketAddr) -> Connection {
+    pub fn open(address: SocketAddr) -> Connection {
         Connection::over(tcp(address))
     }
 
-    pub(crate) fn over(stream: impl Stream + 'static) -> Connection {
+    pub fn over(stream: impl Stream + 'static) -> Connection {
         Connection { stream: BufReader::new(Box::new(stream)) }
     }
 
-    pub(crate) fn write(&mut self, bytes: &[u8]) -> io::Result<()> {
+    pub fn write(&mut self, bytes: &[u8]) -> io::Result<()> {
         self.stream.get_mut().write_all(bytes)?;
         self.stream.get_mut().flush()
     }
 
     /// Reads one response; an error if the connection ends before or within it.
-    pub(crate) fn read(&mut self) -> io::Result<Response> {
+    pub fn read(&mut self) -> io::Result<Response> {
         let line = self.line()?;
         let mut words = line.splitn(3, ' ');
         let (version, status) = (words.next().unwrap_or_default(), words.next().unwrap_or_default());
@@ -267,14 +267,14 @@ impl Connection {
 
     /// Sends bytes and reads the response to them.
     #[track_caller]
-    pub(crate) fn exchange(&mut self, bytes: &[u8]) -> Response {
+    pub fn exchange(&mut self, bytes: &[u8]) -> Response {
         self.write(bytes).expect("the server reads");
         self.read().expect("the server answers")
     }
 
     /// Sends a request as it is, without adding credentials.
     #[track_caller]
-    pub(crate) fn send(&mut self, request: &Request) -> Response {
+    pub fn send(&mut self, request: &Request) -> Response {
         self.exchange(&request.bytes())
     }
 
@@ -290,7 +290,7 @@ impl Connection {
 }
 
 /// A socket that fails rather than waits for ever.
-pub(crate) fn tcp(address: SocketAddr) -> TcpStream {
+pub fn tcp(address: SocketAddr) -> TcpStream {
     let stream = TcpStream::connect(address).expect("the server listens");
     stream.set_read_timeout(Some(PATIENCE)).expect("a socket takes a timeout");
     stream.set_write_timeout(Some(PATIENCE)).expect("a socket takes a timeout");
@@ -299,13 +299,13 @@ pub(crate) fn tcp(address: SocketAddr) -> TcpStream {
 }
 
 /// Percent-encodes everything but unreserved characters.
-pub(crate) fn encode(text: &str) -> String {
+pub fn encode(text: &str) -> String {
     let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-._~".contains(&byte);
     text.bytes().map(|byte| if plain(byte) { char::from(byte).to_string() } else { format!("%{byte:02X}") }).collect()
 }
 
 /// The path of an entity.
-pub(crate) fn entity(table: &str, partition_key: &str, row_key: &str) -> String {
+pub fn entity(table: &str, partition_key: &str, row_key: &str) -> String {
     let key = |key: &str| encode(&key.replace('\'', "''"));
     format!("/{table}(PartitionKey='{}',RowKey='{}')", key(partition_key), key(row_key))
 }

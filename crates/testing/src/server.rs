@@ -1,28 +1,35 @@
 //! A server in this process.
 
-use super::http::{Connection, Request, Response};
-use super::signing;
+use crate::http::{Connection, Request, Response};
+use crate::signing;
 use partita_server::Server;
 use partita_server::config::Settings;
+use partita_store::{Memory, Store};
 use std::cell::RefCell;
 use std::net::SocketAddr;
+use std::sync::Arc;
 use std::time::Duration;
 use tokio::runtime::Runtime;
 
 /// A server in memory on a free port, with a connection to it; stopped when it goes out of scope.
-pub(crate) struct TestServer {
-    pub(crate) address: SocketAddr,
+pub struct TestServer {
+    pub address: SocketAddr,
     connection: RefCell<Option<Connection>>,
     server: Option<Server>,
     runtime: Option<Runtime>,
 }
 
 impl TestServer {
-    pub(crate) fn start() -> TestServer {
+    pub fn start() -> TestServer {
         TestServer::with(|_| {})
     }
 
-    pub(crate) fn with(change: impl FnOnce(&mut Settings)) -> TestServer {
+    pub fn with(change: impl FnOnce(&mut Settings)) -> TestServer {
+        TestServer::on_store(Arc::new(Memory::new()), change)
+    }
+
+    /// A server on a store of the test's own.
+    pub fn on_store(store: Arc<dyn Store>, change: impl FnOnce(&mut Settings)) -> TestServer {
         let mut settings = Settings::default();
         settings.table_port = Some(0);
         settings.admin_port = Some(0);
@@ -35,31 +42,31 @@ impl TestServer {
             .enable_all()
             .build()
             .expect("threads can be started");
-        let server = runtime.block_on(Server::start(config)).expect("the server starts");
+        let server = runtime.block_on(Server::start_on(config, store)).expect("the server starts");
         let address = server.table;
         TestServer { address, connection: RefCell::new(None), server: Some(server), runtime: Some(runtime) }
     }
 
     /// A server that has these tables.
-    pub(crate) fn with_tables(tables: &[&str]) -> TestServer {
+    pub fn with_tables(tables: &[&str]) -> TestServer {
         let server = TestServer::start();
         tables.iter().for_each(|table| server.create(table));
         server
     }
 
-    pub(crate) fn connect(&self) -> Connection {
+    pub fn connect(&self) -> Connection {
         Connection::open(self.address)
     }
 
     /// Sends a request, signed with the account key unless it is signed already.
     #[track_caller]
-    pub(crate) fn send(&self, request: Request) -> Response {
+    pub fn send(&self, request: Request) -> Response {
         self.send_as_is(&request.signed())
     }
 
     /// Sends a request with the credentials it has.
     #[track_caller]
-    pub(crate) fn send_as_is(&self, request: &Request) -> Response {
+    pub fn send_as_is(&self, request: &Request) -> Response {
         let bytes = request.bytes();
         let mut connection = self.connection.borrow_mut().take().unwrap_or_else(|| self.connect());
         let response = connection.exchange(&bytes);
@@ -70,19 +77,19 @@ impl TestServer {
     }
 
     #[track_caller]
-    pub(crate) fn create(&self, table: &str) {
+    pub fn create(&self, table: &str) {
         self.send(Request::json("POST", "/Tables", format!(r#"{{"TableName":"{table}"}}"#))).expect(201);
     }
 
     #[track_caller]
-    pub(crate) fn insert(&self, table: &str, partition_key: &str, row_key: &str) {
+    pub fn insert(&self, table: &str, partition_key: &str, row_key: &str) {
         let body = format!(r#"{{"PartitionKey":"{partition_key}","RowKey":"{row_key}","A":1}}"#);
         self.send(Request::json("POST", format!("/{table}"), body)).expect(201);
     }
 
     /// All rows of a table that fits on a page.
     #[track_caller]
-    pub(crate) fn rows(&self, table: &str) -> String {
+    pub fn rows(&self, table: &str) -> String {
         self.send(Request::get(format!("/{table}()"))).expect(200).rows()
     }
 }
