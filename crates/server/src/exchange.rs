@@ -9,8 +9,8 @@ use crate::handlers::{Context, access_policies, batch, changes, entities, servic
 use crate::header_name::{self, Name};
 use crate::operation::{Operation, OperationName};
 use crate::query_string::Query;
-use crate::reply::{Failure, Form, Headers, Prefer, Reply};
-use crate::request::{Message, Request, Target};
+use crate::reply::{Failure, Form, Prefer, Reply, ReplyHeaders};
+use crate::request::{Headers, Message, Request, Target};
 use crate::request_id::Id;
 use crate::{State, body, negotiate};
 use bytes::Bytes;
@@ -101,7 +101,12 @@ impl<'s> Exchange<'s> {
         };
         let deadline = self.started + request.timeout()?;
         let body = body::read(&self.state.bodies, body, deadline).await?;
-        let message = Message { operation, query: request.query, headers: &self.head.headers, body: &body.bytes };
+        let message = Message {
+            operation,
+            query: request.query,
+            headers: Headers::Request(&self.head.headers),
+            body: &body.bytes,
+        };
         let ctx = Context {
             service: &self.state.service,
             metrics: &self.state.metrics,
@@ -143,7 +148,7 @@ impl<'s> Exchange<'s> {
     }
 
     fn fail(&self, error: &ServiceError) -> Reply {
-        let headers = &self.head.headers;
+        let headers = Headers::Request(&self.head.headers);
         let xml_operation = self.operation.as_ref().is_ok_and(Operation::is_xml);
         let form = match error {
             ServiceError::AtomFormatNotSupported | ServiceError::InvalidQueryParameterValue { .. } => Form::Xml,
@@ -215,7 +220,7 @@ impl<'s> Exchange<'s> {
     }
 }
 
-fn append_all(headers: &mut HeaderMap, more: Headers) {
+fn append_all(headers: &mut HeaderMap, more: ReplyHeaders) {
     for (name, value) in more {
         match value {
             Cow::Borrowed(value) => drop(headers.append(&name.http, HeaderValue::from_static(value))),

@@ -1,13 +1,13 @@
 //! Content negotiation: which JSON a client wants, and what it may send.
 
-use http::{HeaderMap, header};
+use crate::request::Headers;
+use http::header;
 use partita_model::ServiceError;
 use partita_wire::entity_json::Metadata;
 
 /// What `$format`, or else `Accept`, asks for.
-pub(crate) fn metadata(format: Option<&str>, headers: &HeaderMap) -> Result<Metadata, ServiceError> {
-    let accept = headers.get(header::ACCEPT).and_then(|value| value.to_str().ok());
-    let Some(wanted) = format.or(accept).filter(|wanted| !wanted.trim().is_empty()) else {
+pub(crate) fn metadata(format: Option<&str>, headers: Headers<'_>) -> Result<Metadata, ServiceError> {
+    let Some(wanted) = format.or(headers.get(&header::ACCEPT)).filter(|wanted| !wanted.trim().is_empty()) else {
         return Ok(Metadata::Minimal);
     };
     // What the official clients say, understood at a glance.
@@ -53,14 +53,14 @@ fn media_type(text: &str) -> Result<Metadata, ServiceError> {
 }
 
 /// Whether the client would rather read JSON than XML, where both are possible.
-pub(crate) fn prefers_json(headers: &HeaderMap) -> bool {
-    headers.get(header::ACCEPT).and_then(|value| value.to_str().ok()).is_some_and(|accept| accept.contains("json"))
+pub(crate) fn prefers_json(headers: Headers<'_>) -> bool {
+    headers.get(&header::ACCEPT).is_some_and(|accept| accept.contains("json"))
 }
 
 /// Whether a body of this content type is read as an entity.
-pub(crate) fn check_json_body(headers: &HeaderMap) -> Result<(), ServiceError> {
-    let Some(sent) = headers.get(header::CONTENT_TYPE) else { return Ok(()) };
-    let sent = sent.to_str().unwrap_or_default().split(';').next().unwrap_or_default().trim().to_ascii_lowercase();
+pub(crate) fn check_json_body(headers: Headers<'_>) -> Result<(), ServiceError> {
+    let Some(sent) = headers.get(&header::CONTENT_TYPE) else { return Ok(()) };
+    let sent = sent.split(';').next().unwrap_or_default().trim().to_ascii_lowercase();
     match sent.as_str() {
         "" | "application/json" | "text/json" => Ok(()),
         "application/atom+xml" => Err(ServiceError::AtomFormatNotSupported),
@@ -87,11 +87,12 @@ mod tests {
             (None, Some("application/json;odata=verbose"), Err("JsonVerboseFormatNotSupported")),
             (None, Some("text/html"), Err("MediaTypeNotSupported")),
         ] {
-            let mut headers = HeaderMap::new();
-            if let Some(accept) = accept {
-                headers.insert(header::ACCEPT, accept.parse().unwrap());
-            }
-            assert_eq!(metadata(format, &headers).map_err(|error| error.code()), expect, "{format:?} {accept:?}");
+            let headers: Vec<_> = accept.map(|accept| ("accept", accept.into())).into_iter().collect();
+            assert_eq!(
+                metadata(format, Headers::Part(&headers)).map_err(|error| error.code()),
+                expect,
+                "{format:?} {accept:?}"
+            );
         }
     }
 }

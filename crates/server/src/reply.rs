@@ -1,7 +1,7 @@
 //! Replies, before they are an HTTP response or a part of one.
 
 use crate::header_name::{self, Name};
-use http::HeaderMap;
+use crate::request::Headers;
 use partita_model::{Layer, ServiceError, Status, Ticks};
 use partita_wire::batch::PartReply;
 use partita_wire::entity_json::Metadata;
@@ -9,13 +9,13 @@ use partita_wire::error_body;
 use std::borrow::Cow;
 
 /// Names and values, in the order in which they are written.
-pub(crate) type Headers = Vec<(&'static Name, Cow<'static, str>)>;
+pub(crate) type ReplyHeaders = Vec<(&'static Name, Cow<'static, str>)>;
 
 /// What is sent back, without what every response has.
 #[derive(Clone, Debug)]
 pub(crate) struct Reply {
     pub(crate) status: Status,
-    pub(crate) headers: Headers,
+    pub(crate) headers: ReplyHeaders,
     pub(crate) body: Vec<u8>,
 }
 
@@ -59,8 +59,8 @@ pub(crate) enum Prefer {
 }
 
 impl Prefer {
-    pub(crate) fn from_headers(headers: &HeaderMap) -> Option<Prefer> {
-        let value = headers.get(&header_name::PREFER)?.to_str().ok()?;
+    pub(crate) fn from_headers(headers: Headers<'_>) -> Option<Prefer> {
+        let value = headers.get(&header_name::PREFER)?;
         value.split(',').find_map(|preference| match preference.trim() {
             "return-no-content" => Some(Prefer::NoContent),
             "return-content" => Some(Prefer::Content),

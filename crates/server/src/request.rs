@@ -6,10 +6,11 @@ use crate::operation::{Asked, Operation};
 use crate::query_string::Query;
 use crate::resource::Resource;
 use http::request::Parts;
-use http::{HeaderMap, HeaderName, HeaderValue, header};
+use http::{HeaderMap, HeaderName, header};
 use partita_model::limits::{CLIENT_REQUEST_ID_BYTES_MAX, REQUEST_SECONDS_MAX};
 use partita_model::{ServiceError, Ticks};
 use partita_wire::batch::Part;
+use std::borrow::Cow;
 use std::time::Duration;
 
 /// The version with which the service began.
@@ -38,8 +39,17 @@ pub(crate) struct Request<'a> {
 pub(crate) struct Message<'a> {
     pub(crate) operation: &'a Operation,
     pub(crate) query: &'a Query,
-    pub(crate) headers: &'a HeaderMap,
+    pub(crate) headers: Headers<'a>,
     pub(crate) body: &'a [u8],
+}
+
+/// The headers of a message. A value that is no text reads as an empty one.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Headers<'a> {
+    /// Of a plain request.
+    Request(&'a HeaderMap),
+    /// Of a part of a batch, as they were written: to make a map of them would cost more than the few lookups.
+    Part(&'a [(&'a str, Cow<'a, str>)]),
 }
 
 /// A part of a batch, read.
@@ -47,14 +57,15 @@ pub(crate) struct Message<'a> {
 pub(crate) struct PartMessage<'a> {
     pub(crate) operation: Operation,
     pub(crate) query: Query,
-    pub(crate) headers: HeaderMap,
+    pub(crate) headers: Headers<'a>,
     body: &'a [u8],
 }
 
 impl<'a> Request<'a> {
     /// The operation it asks for.
     pub(crate) fn operation(&self) -> Result<Operation, ServiceError> {
-        operation(self.head.method.as_str(), &self.head.headers, self.query, &self.address.path, self.address)
+        let headers = Headers::Request(&self.head.headers);
+        operation(self.head.method.as_str(), headers, self.query, &self.address.path, self.address)
     }
 
     /// The version the client speaks.
@@ -102,44 +113,75 @@ impl<'a> Request<'a> {
 
 impl<'a> PartMessage<'a> {
     /// Reads a part of a batch that was sent to `address`.
-    pub(crate) fn read(part: &Part<'a>, address: &Address) -> Result<PartMessage<'a>, ServiceError> {
+    pub(crate) fn read(part: &'a Part<'_>, address: &Address) -> Result<PartMessage<'a>, ServiceError> {
         let malformed = |detail: &str| ServiceError::BatchMalformed { detail: format!("\n{detail}") };
-        let mut headers = HeaderMap::with_capacity(part.headers.len());
-        for (name, value) in &part.headers {
-            let name = HeaderName::from_bytes(name.as_bytes());
-            let (Ok(name), Ok(value)) = (name, HeaderValue::from_str(value)) else {
-                return Err(malformed("A part has a header that is not valid."));
-            };
-            headers.append(name, value);
+        if !part.headers.iter().all(|(name, value)| is_header_name(name) && is_header_value(value)) {
+            return Err(malformed("A part has a header that is not valid."));
         }
+        let headers = Headers::Part(&part.headers);
         let (target, query) = part.target.split_once('?').unwrap_or((part.target, ""));
         let query = Query::parse(query).ok_or_else(|| malformed("A part has a URL with a broken escape."))?;
         let path = address.part_path(target).ok_or_else(|| malformed("A part has a URL with a broken escape."))?;
-        let operation = operation(part.method, &headers, &query, &path, address)?;
+        let operation = operation(part.method, headers, &query, &path, address)?;
         Ok(PartMessage { operation, query, headers, body: part.body })
     }
 
     pub(crate) fn message(&self) -> Message<'_> {
-        Message { operation: &self.operation, query: &self.query, headers: &self.headers, body: self.body }
+        Message { operation: &self.operation, query: &self.query, headers: self.headers, body: self.body }
+    }
+}
+
+impl<'a> Headers<'a> {
+    /// The first value of a header.
+    pub(crate) fn get(self, name: &HeaderName) -> Option<&'a str> {
+        match self {
+            Headers::Request(headers) => headers.get(name).map(|value| value.to_str().unwrap_or_default()),
+            Headers::Part(headers) => {
+                let found = headers.iter().find(|(given, _)| given.eq_ignore_ascii_case(name.as_str()));
+                found.map(|(_, value)| &**value)
+            }
+        }
+    }
+
+    pub(crate) fn contains(self, name: &HeaderName) -> bool {
+        self.get(name).is_some()
+    }
+
+    /// Whether a header was given more than once.
+    fn is_repeated(self, name: &HeaderName) -> bool {
+        match self {
+            Headers::Request(headers) => headers.get_all(name).iter().nth(1).is_some(),
+            Headers::Part(headers) => {
+                headers.iter().filter(|(given, _)| given.eq_ignore_ascii_case(name.as_str())).nth(1).is_some()
+            }
+        }
     }
 }
 
 impl<'a> Message<'a> {
     /// The one value of a header, or `None` if it is absent; several count as one that is not valid.
-    pub(crate) fn header(&self, name: HeaderName) -> Option<&'a str> {
-        let mut values = self.headers.get_all(name).iter();
-        let value = values.next()?;
-        if values.next().is_some() {
-            return Some("");
-        }
-        Some(value.to_str().unwrap_or_default())
+    pub(crate) fn header(&self, name: &HeaderName) -> Option<&'a str> {
+        let value = self.headers.get(name)?;
+        Some(if self.headers.is_repeated(name) { "" } else { value })
     }
+}
+
+/// Whether HTTP allows a name of a header.
+fn is_header_name(name: &str) -> bool {
+    let is_token = |byte: u8| byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte);
+    !name.is_empty() && name.bytes().all(is_token)
+}
+
+/// Whether a value of a header is plain text.
+fn is_header_value(value: &str) -> bool {
+    // Without stopping at the first that is not: a handful of instructions for a whole value.
+    value.bytes().fold(true, |plain, byte| plain & ((b' '..=b'~').contains(&byte) | (byte == b'\t')))
 }
 
 /// The one way from a request, plain or in a batch, to what it asks for.
 fn operation(
     method: &str,
-    headers: &HeaderMap,
+    headers: Headers<'_>,
     query: &Query,
     path: &str,
     address: &Address,
@@ -149,24 +191,23 @@ fn operation(
         resource: Resource::parse(path),
         comp: query.get("comp"),
         restype: query.get("restype"),
-        conditional: headers.contains_key(header::IF_MATCH),
+        conditional: headers.contains(&header::IF_MATCH),
         // A client that derives the secondary from the host name finds none for an address, and asks the primary.
         has_stats: address.secondary || address.path_style,
     })
 }
 
 /// The verb that `X-HTTP-Method` puts in the place of POST.
-fn tunnelled<'a>(method: &'a str, headers: &'a HeaderMap) -> Result<&'a str, ServiceError> {
-    let mut given = headers.get_all(&header_name::X_HTTP_METHOD).iter();
-    let Some(verb) = given.next() else { return Ok(method) };
-    if given.next().is_some() {
+fn tunnelled<'a>(method: &'a str, headers: Headers<'a>) -> Result<&'a str, ServiceError> {
+    let Some(verb) = headers.get(&header_name::X_HTTP_METHOD) else { return Ok(method) };
+    if headers.is_repeated(&header_name::X_HTTP_METHOD) {
         return Err(ServiceError::XMethodIncorrectCount);
     }
     if method != "POST" {
         return Err(ServiceError::XMethodNotUsingPost);
     }
-    match verb.to_str() {
-        Ok(verb @ ("MERGE" | "PUT" | "DELETE" | "PATCH")) => Ok(verb),
+    match verb {
+        "MERGE" | "PUT" | "DELETE" | "PATCH" => Ok(verb),
         _ => Err(ServiceError::XMethodIncorrectValue),
     }
 }

@@ -12,7 +12,7 @@ use partita_wire::batch::{Batch, Part, PartReply, parse, response_content_type, 
 use partita_wire::entity_json::Metadata;
 
 pub(crate) async fn run(ctx: &Context<'_>, message: &Message<'_>) -> Result<Reply, ServiceError> {
-    let content_type = message.header(header::CONTENT_TYPE).unwrap_or_default();
+    let content_type = message.header(&header::CONTENT_TYPE).unwrap_or_default();
     let (parts, is_query) = match parse(content_type, message.body)? {
         Batch::ChangeSet(_) if ctx.address.secondary => return Err(ServiceError::SecondaryWrite),
         Batch::ChangeSet(parts) => (change_set(ctx, &parts).await, false),
@@ -85,7 +85,7 @@ fn error_part(
     prefer: Option<Prefer>,
 ) -> PartReply {
     let metadata = PartMessage::read(part, ctx.address)
-        .and_then(|part| negotiate::metadata(part.query.get("$format"), &part.headers))
+        .and_then(|part| negotiate::metadata(part.query.get("$format"), part.headers))
         .unwrap_or(Metadata::Minimal);
     let failure = Failure { error, index, prefer, request_id: ctx.request_id, time: ctx.now };
     failure.render(Form::Json(metadata)).into_part("3.0;", part.content_id.as_deref())

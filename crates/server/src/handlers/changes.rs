@@ -82,7 +82,7 @@ pub(crate) fn draft(ctx: &Context<'_>, message: &Message<'_>) -> Result<Draft, S
         true => entity_json::decode(message.body)?,
         false => EntityBody { partition_key: None, row_key: None, properties: Vec::new() },
     };
-    let if_match = match (verb, message.header(header::IF_MATCH)) {
+    let if_match = match (verb, message.header(&header::IF_MATCH)) {
         (ChangeVerb::Insert, _) => None,
         (ChangeVerb::Delete, None) => return Err(ServiceError::IfMatchMissing),
         (_, None) => None,
@@ -90,7 +90,7 @@ pub(crate) fn draft(ctx: &Context<'_>, message: &Message<'_>) -> Result<Draft, S
             Some(IfMatch::parse(text).ok_or_else(|| ServiceError::ETagMalformed { value: text.to_owned() })?)
         }
     };
-    if verb != ChangeVerb::Insert && message.headers.contains_key(header::IF_NONE_MATCH) {
+    if verb != ChangeVerb::Insert && message.headers.contains(&header::IF_NONE_MATCH) {
         return Err(ServiceError::RequestInputInvalid);
     }
     let keys = match url {

@@ -80,7 +80,7 @@ pub(crate) async fn query(ctx: &Context<'_>, message: &Message<'_>, table: &str)
             .with(&header_name::NEXT_PARTITION_KEY, token::encode_key(&partition_key))
             .with(&header_name::NEXT_ROW_KEY, token::encode_key(&row_key));
     }
-    if ctx.plan_header || message.headers.contains_key(&header_name::PLAN.http) {
+    if ctx.plan_header || message.headers.contains(&header_name::PLAN.http) {
         reply = reply.with(&header_name::PLAN, describe(&report));
     }
     Ok(reply.body(metadata.content_type(), page.finish()))

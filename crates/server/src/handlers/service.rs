@@ -2,7 +2,7 @@
 
 use super::Context;
 use crate::header_name;
-use crate::reply::{Headers, Reply};
+use crate::reply::{Reply, ReplyHeaders};
 use crate::request::Message;
 use http::request::Parts;
 use http::{HeaderMap, Method, header};
@@ -43,7 +43,7 @@ pub(crate) fn preflight(rules: &[CorsRule], headers: &HeaderMap) -> Result<Reply
 }
 
 /// What a page of another origin needs to read the answer to an actual request.
-pub(crate) fn cors_headers(rules: &[CorsRule], request: &Parts) -> Headers {
+pub(crate) fn cors_headers(rules: &[CorsRule], request: &Parts) -> ReplyHeaders {
     let vary = (&header_name::VARY, "Origin".into());
     let Some(origin) = request.headers.get(header::ORIGIN).and_then(|value| value.to_str().ok()) else {
         let specific = rules.iter().any(|rule| !rule.allows_any_origin());
@@ -58,7 +58,7 @@ pub(crate) fn cors_headers(rules: &[CorsRule], request: &Parts) -> Headers {
     headers
 }
 
-fn allow_origin(rule: &CorsRule, origin: &str) -> Headers {
+fn allow_origin(rule: &CorsRule, origin: &str) -> ReplyHeaders {
     if rule.allows_any_origin() {
         return vec![(&header_name::ALLOW_ORIGIN, "*".into())];
     }

@@ -137,13 +137,14 @@ impl<'a> Headers<'a> {
                 *value = Cow::Owned(format!("{value} {}", line.trim()));
                 continue;
             }
-            let Some((name, value)) = line.split_once(':') else {
+            let Some(colon) = memchr::memchr(b':', line.as_bytes()) else {
                 return Err(malformed("A header of a part has no colon."));
             };
+            let (name, value) = (&line[..colon], &line[colon + 1..]);
             if headers.len() >= HEADERS_MAX {
                 return Err(malformed("A part has too many headers."));
             }
-            headers.push((name.trim(), Cow::Borrowed(value.trim())));
+            headers.push((name.trim_ascii(), Cow::Borrowed(value.trim_ascii())));
         }
         Ok((Headers(headers), bytes))
     }

@@ -1,22 +1,18 @@
 //! Request bodies: what a client wants stored.
 //!
 //! The members are collected first, as slices of the body, because `Name@odata.type` may stand on either side of the
-//! value it speaks of. Numbers stay as they were written until their type is known. serde_json checks the syntax; the
-//! digits are read by the standard library, which rounds exactly.
+//! value it speaks of. Numbers stay as they were written until their type is known; their digits are read by the standard
+//! library, which rounds exactly.
 
+use super::members::{self, MEMBERS_MAX, Member, Token};
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use partita_model::{EdmType, Guid, Property, ServiceError, Ticks, Value, limits};
-use serde::de::{Deserializer, MapAccess, Visitor};
-use serde_json::value::RawValue;
 use std::borrow::Cow;
 use std::fmt;
 
 /// Ends the name of a member that gives the type of another.
 const TYPE_SUFFIX: &str = "@odata.type";
-
-/// Most members of a body that are looked at. An entity has 252 properties; the rest is room for annotations and nulls.
-const MEMBERS_MAX: usize = 16 * 1024;
 
 /// How much of a client's text an error quotes, in characters.
 const QUOTED_CHARS_MAX: usize = 64;
@@ -77,45 +73,14 @@ pub fn decode_table_name(body: &[u8]) -> Result<Option<String>, ServiceError> {
     let Some(member) = members.list.iter().find(|member| member.name == "TableName") else { return Ok(None) };
     match member.token() {
         Token::Null => Ok(None),
-        Token::Text => member.text().map(|text| Some(text.into_owned())),
+        Token::Text => member.text_or_refuse().map(|text| Some(text.into_owned())),
         _ => Err(member.invalid("is not a string")),
     }
 }
 
-/// A member of the body's object, its value still as it was written.
-struct Member<'a> {
-    name: Cow<'a, str>,
-    raw: &'a str,
-}
-
-/// What kind of value a JSON text is, told by its first character.
-enum Token {
-    Null,
-    Boolean(bool),
-    Number,
-    Text,
-    Nested,
-}
-
 impl<'a> Member<'a> {
-    fn token(&self) -> Token {
-        match self.raw.as_bytes().first() {
-            Some(b'n') => Token::Null,
-            Some(b't') => Token::Boolean(true),
-            Some(b'f') => Token::Boolean(false),
-            Some(b'"') => Token::Text,
-            Some(b'{' | b'[') => Token::Nested,
-            _ => Token::Number,
-        }
-    }
-
-    fn text(&self) -> Result<Cow<'a, str>, ServiceError> {
-        let inner = self.raw.get(1..self.raw.len() - 1).unwrap_or_default();
-        if memchr::memchr(b'\\', inner.as_bytes()).is_none() {
-            return Ok(Cow::Borrowed(inner));
-        }
-        // Only here are escapes looked at closely: skipping a value lets lone surrogates pass.
-        serde_json::from_str(self.raw).map(Cow::Owned).map_err(|_| self.invalid("has an escape that is no character"))
+    fn text_or_refuse(&self) -> Result<Cow<'a, str>, ServiceError> {
+        self.text().ok_or_else(|| self.invalid("has an escape that is no character"))
     }
 
     fn invalid(&self, what: impl fmt::Display) -> ServiceError {
@@ -137,10 +102,7 @@ impl<'a> Members<'a> {
         if !text.trim_ascii_start().starts_with('{') {
             return Err(body_invalid("The body is not a JSON object."));
         }
-        let mut reader = serde_json::Deserializer::from_str(text);
-        let list = reader
-            .deserialize_map(MembersVisitor)
-            .and_then(|list| reader.end().map(|()| list))
+        let list = members::read(text)
             .map_err(|error| body_invalid(format_args!("The body is not well-formed JSON: {error}.")))?;
         if list.len() > MEMBERS_MAX {
             return Err(ServiceError::TooManyProperties);
@@ -168,7 +130,7 @@ impl<'a> Members<'a> {
         let annotates = |annotation: &&Member<'_>| annotation.name.strip_suffix(TYPE_SUFFIX) == Some(&*member.name);
         let Some(annotation) = annotations.find(annotates) else { return Ok(None) };
         match annotation.token() {
-            Token::Text => annotation.text().map(Some),
+            Token::Text => annotation.text_or_refuse().map(Some),
             _ => Err(annotation.invalid("is not the name of a type")),
         }
     }
@@ -177,7 +139,7 @@ impl<'a> Members<'a> {
         let is_string = self.type_name(member)?.is_none_or(|name| name == EdmType::String.name());
         match member.token() {
             Token::Null => Ok(None),
-            Token::Text if is_string => Ok(Some(KeyField::Text(member.text()?.into_owned()))),
+            Token::Text if is_string => Ok(Some(KeyField::Text(member.text_or_refuse()?.into_owned()))),
             Token::Nested => Err(member.invalid("is an object or an array")),
             _ => Ok(Some(KeyField::NotString)),
         }
@@ -202,7 +164,7 @@ impl<'a> Members<'a> {
             Token::Boolean(_) => Err(mismatch()),
             Token::Number => number(member.raw, edm).map(Some).ok_or_else(mismatch),
             Token::Text => {
-                let text = member.text()?;
+                let text = member.text_or_refuse()?;
                 match edm {
                     None | Some(EdmType::String) => Ok(Some(Value::String(text.into_owned()))),
                     Some(EdmType::DateTime) => {
@@ -293,53 +255,4 @@ fn quoted(text: &str) -> String {
         shown.push_str("...");
     }
     shown
-}
-
-struct MembersVisitor;
-
-impl<'de> Visitor<'de> for MembersVisitor {
-    type Value = Vec<Member<'de>>;
-
-    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("a JSON object")
-    }
-
-    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
-        let mut list = Vec::with_capacity(16);
-        while let Some(Name(name)) = map.next_key()? {
-            let raw: &'de RawValue = map.next_value()?;
-            // One more than the limit is kept, to tell the caller; the rest is only checked for its syntax.
-            if list.len() <= MEMBERS_MAX {
-                list.push(Member { name, raw: raw.get() });
-            }
-        }
-        Ok(list)
-    }
-}
-
-/// The name of a member, borrowed from the body unless it has escapes.
-struct Name<'a>(Cow<'a, str>);
-
-impl<'de> serde::Deserialize<'de> for Name<'de> {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct NameVisitor;
-
-        impl<'de> Visitor<'de> for NameVisitor {
-            type Value = Name<'de>;
-
-            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str("the name of a member")
-            }
-
-            fn visit_borrowed_str<E>(self, text: &'de str) -> Result<Self::Value, E> {
-                Ok(Name(Cow::Borrowed(text)))
-            }
-
-            fn visit_str<E>(self, text: &str) -> Result<Self::Value, E> {
-                Ok(Name(Cow::Owned(text.to_owned())))
-            }
-        }
-
-        deserializer.deserialize_str(NameVisitor)
-    }
 }
