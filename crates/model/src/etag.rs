@@ -1,6 +1,6 @@
 //! ETags, and what `If-Match` asks for.
 
-use crate::Ticks;
+use crate::{Ticks, TimeText};
 use std::fmt;
 
 /// The tag of one version of an entity: its Timestamp in another dress, `W/"datetime'2022-02-01T20%3A52%3A40.635278Z'"`.
@@ -10,18 +10,18 @@ pub struct ETag(pub Ticks);
 impl ETag {
     /// Writes the tag, with `quote` for its quotes: in JSON they are escaped.
     pub fn write(self, out: &mut Vec<u8>, quote: &str) {
-        let time = self.0.text();
-        let mut pieces = time.as_bytes().split(|&byte| byte == b':');
-        out.extend_from_slice(b"W/");
-        out.extend_from_slice(quote.as_bytes());
-        out.extend_from_slice(b"datetime'");
-        out.extend_from_slice(pieces.next().unwrap_or_default());
-        for piece in pieces {
-            out.extend_from_slice(b"%3A");
+        ETag::write_of(&self.0.text(), out, quote);
+    }
+
+    /// Writes the tag of the version of this time, for those who need the text of both.
+    pub fn write_of(time: &TimeText, out: &mut Vec<u8>, quote: &str) {
+        // Up to the fraction every digit has its place.
+        let time = time.as_bytes();
+        let (hour, minute, rest) = (&time[..13], &time[14..16], &time[17..]);
+        for piece in [b"W/", quote.as_bytes(), b"datetime'", hour, b"%3A", minute, b"%3A", rest, b"'", quote.as_bytes()]
+        {
             out.extend_from_slice(piece);
         }
-        out.push(b'\'');
-        out.extend_from_slice(quote.as_bytes());
     }
 }
 

@@ -26,10 +26,13 @@ pub(crate) async fn read(
     if incoming.is_end_stream() {
         return Ok(Body { bytes: Bytes::new(), _memory: None });
     }
-    let mut bytes = BytesMut::new();
+    // Most bodies come in one piece, which is kept as it is.
+    let (mut only, mut bytes) = (Bytes::new(), BytesMut::new());
     let mut taken: Option<SemaphorePermit<'_>> = None;
     let read = async {
-        while bytes.len() + usize::try_from(incoming.size_hint().lower()).unwrap_or(usize::MAX) <= BODY_BYTES_MAX {
+        while only.len() + bytes.len() + usize::try_from(incoming.size_hint().lower()).unwrap_or(usize::MAX)
+            <= BODY_BYTES_MAX
+        {
             let data = match incoming.frame().await {
                 None => return Ok(()),
                 Some(Err(_)) => return Err(ServiceError::RequestIncomplete),
@@ -43,15 +46,20 @@ pub(crate) async fn read(
                 Some(taken) => taken.merge(more),
                 None => taken = Some(more),
             }
-            bytes.extend_from_slice(&data);
+            if only.is_empty() && bytes.is_empty() {
+                only = data;
+            } else {
+                bytes.extend_from_slice(&std::mem::take(&mut only));
+                bytes.extend_from_slice(&data);
+            }
         }
         Err(ServiceError::RequestBodyTooLarge)
     };
     let read = tokio::time::timeout_at(deadline.into(), read).await;
     match read.unwrap_or(Err(ServiceError::RequestTimedOut)) {
-        Ok(()) => Ok(Body { bytes: bytes.freeze(), _memory: taken }),
+        Ok(()) => Ok(Body { bytes: if bytes.is_empty() { only } else { bytes.freeze() }, _memory: taken }),
         Err(ServiceError::RequestBodyTooLarge) => {
-            drop((bytes, taken));
+            drop((only, bytes, taken));
             drain(incoming).await;
             Err(ServiceError::RequestBodyTooLarge)
         }

@@ -14,7 +14,7 @@ use crate::json_text::{write_escaped, write_stored, write_string};
 use crate::url::write_entity_path;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
-use partita_model::{CorruptRecord, EdmType, EntityView, Guid, StoredValue, Ticks, ValueRef};
+use partita_model::{CorruptRecord, ETag, EdmType, EntityView, Guid, StoredValue, TimeText, ValueRef};
 
 /// How much a reply says about itself: the `odata=` parameter of `Accept`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -214,6 +214,7 @@ fn write_members(
             None => write_label(object.out, name, edm),
         }
     };
+    let time = entity.timestamp.text();
     let is_full = ctx.metadata == Metadata::Full;
     if is_full {
         object.name("odata.type");
@@ -227,7 +228,7 @@ fn write_members(
     }
     if ctx.metadata != Metadata::None {
         object.name("odata.etag");
-        object.quoted_with(|out| entity.etag().write(out, "\\\""));
+        object.quoted_with(|out| ETag::write_of(&time, out, "\\\""));
     }
     if is_full {
         object.name("odata.editLink");
@@ -239,7 +240,7 @@ fn write_members(
         object.quoted(&[entity.partition_key]);
         object.name("RowKey");
         object.quoted(&[entity.row_key]);
-        write_timestamp(object, is_full, entity.timestamp);
+        write_timestamp(object, is_full, &time);
         for (place, property) in entity.record.stored().enumerate() {
             let (name, value) = property?;
             write_label(object, place, name, annotated_type(ctx.metadata, value))?;
@@ -249,7 +250,7 @@ fn write_members(
     };
     for (place, name) in columns.iter().enumerate() {
         match entity.property(name)? {
-            _ if name == "Timestamp" => write_timestamp(object, is_full, entity.timestamp),
+            _ if name == "Timestamp" => write_timestamp(object, is_full, &time),
             Some(value) => {
                 write_label(object, place, name.as_bytes(), annotated_type(ctx.metadata, value.into()))?;
                 write_value(object.out, value.into())?;
@@ -263,13 +264,13 @@ fn write_members(
     Ok(())
 }
 
-fn write_timestamp(object: &mut Object<'_>, is_full: bool, timestamp: Ticks) {
+fn write_timestamp(object: &mut Object<'_>, is_full: bool, time: &TimeText) {
     if is_full {
         object.name("Timestamp@odata.type");
         object.quoted(&[EdmType::DateTime.name()]);
     }
     object.name("Timestamp");
-    object.quoted_with(|out| out.extend_from_slice(timestamp.text().as_bytes()));
+    object.quoted_with(|out| out.extend_from_slice(time.as_bytes()));
 }
 
 /// The type that stands before a property, if JSON cannot tell it.
