@@ -36,11 +36,8 @@ deny: ## Check licences and sources of dependencies, with cargo-deny where it is
 conformance: build ## Run the official SDKs against a fresh server.
 	@scripts/conformance $(BINARY)
 
-# The library of RocksDB is the one of the release build: another profile would compile it once more, to the same bytes.
-dist: build ## Build the server as it is shipped: optimized as a whole, stripped.
-	@library=$$($(CARGO) build --release --bin partita --message-format=json 2>/dev/null | \
-	  sed -n 's/.*"build-script-executed".*librocksdb-sys.*"out_dir":"\([^"]*\)".*/\1/p'); \
-	env $${library:+ROCKSDB_LIB_DIR="$$library" ROCKSDB_STATIC=1} $(CARGO) build --profile dist --bin partita --bin bench
+dist: build ## Build the server as it is shipped: optimized as a whole and by a profile, stripped.
+	@scripts/dist
 
 BENCH = $(CARGO_TARGET_DIR)/dist/bench run --partita $(CARGO_TARGET_DIR)/dist/partita --azurite $(CACHE)/azurite \
 	--data $(CARGO_TARGET_DIR)/bench
