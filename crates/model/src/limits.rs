@@ -20,6 +20,16 @@ pub const TABLE_NAME_CHARS_MAX: usize = 63;
 pub const BODY_BYTES_MAX: usize = 4 * 1024 * 1024;
 /// Most bytes of the bodies of all requests under way together; further ones wait.
 pub const ALL_BODIES_BYTES_MAX: usize = 256 * 1024 * 1024;
+/// How much of that is kept for small bodies, so that those who send much and slowly hold up nobody else.
+pub const SMALL_BODIES_BYTES: usize = 64 * 1024 * 1024;
+/// Up to this size a body is small.
+pub const SMALL_BODY_BYTES_MAX: usize = 64 * 1024;
+/// Most bytes of all responses together that clients have not read yet; beyond it pages end early.
+pub const ALL_RESPONSES_BYTES_MAX: usize = 256 * 1024 * 1024;
+/// How much of that is kept for small responses.
+pub const SMALL_RESPONSES_BYTES: usize = 64 * 1024 * 1024;
+/// Up to this size a response is small.
+pub const SMALL_RESPONSE_BYTES_MAX: usize = 64 * 1024;
 /// Most operations of an entity group transaction.
 pub const BATCH_OPERATIONS_MAX: usize = 100;
 /// Most rows on one page of a query.

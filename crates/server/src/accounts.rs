@@ -1,6 +1,6 @@
 //! Who may come in: accounts and their keys, exchangeable while the server runs.
 
-use crate::config::{AccountList, Config, read_accounts};
+use crate::config::{AccountList, Config, DEVELOPMENT_KEY, read_accounts};
 use arc_swap::ArcSwap;
 use partita_auth::AccountKeys;
 use std::collections::HashMap;
@@ -11,7 +11,13 @@ use tracing::{error, info};
 
 /// The accounts of now.
 #[derive(Debug)]
-pub(crate) struct Accounts(ArcSwap<HashMap<String, Arc<AccountKeys>>>);
+pub(crate) struct Accounts(ArcSwap<HashMap<String, Account>>);
+
+#[derive(Debug)]
+struct Account {
+    keys: Arc<AccountKeys>,
+    has_development_key: bool,
+}
 
 impl Accounts {
     /// Checks and takes accounts. An error is a sentence for the user; it never holds a key.
@@ -20,7 +26,12 @@ impl Accounts {
     }
 
     pub(crate) fn keys(&self, account: &str) -> Option<Arc<AccountKeys>> {
-        self.0.load().get(account).cloned()
+        self.0.load().get(account).map(|account| account.keys.clone())
+    }
+
+    /// Whether everybody knows a key of the account.
+    pub(crate) fn has_development_key(&self, account: &str) -> bool {
+        self.0.load().get(account).is_some_and(|account| account.has_development_key)
     }
 
     fn replace(&self, list: &AccountList) -> Result<(), String> {
@@ -29,15 +40,27 @@ impl Accounts {
     }
 }
 
-fn parse(list: &AccountList) -> Result<HashMap<String, Arc<AccountKeys>>, String> {
+/// Far more than Azure's 24.
+const NAME_BYTES_MAX: usize = 100;
+
+/// Whether an account can be called so.
+pub(crate) fn is_name(name: &str) -> bool {
+    let is_letter = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit();
+    (1..=NAME_BYTES_MAX).contains(&name.len()) && name.bytes().all(is_letter)
+}
+
+fn parse(list: &AccountList) -> Result<HashMap<String, Account>, String> {
     list.iter()
         .map(|(name, keys)| {
-            if name.is_empty() || !name.bytes().all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit()) {
-                return Err(format!("Account '{name}': a name consists of lower-case letters and digits."));
+            if !is_name(name) {
+                return Err(format!(
+                    "Account '{name}': a name consists of lower-case letters and digits, at most {NAME_BYTES_MAX}."
+                ));
             }
+            let has_development_key = keys.iter().any(|key| key == DEVELOPMENT_KEY);
             let keys: Vec<&str> = keys.iter().map(String::as_str).collect();
             let keys = AccountKeys::parse(&keys).map_err(|error| format!("Account '{name}': {error}."))?;
-            Ok((name.clone(), Arc::new(keys)))
+            Ok((name.clone(), Account { keys: Arc::new(keys), has_development_key }))
         })
         .collect()
 }

@@ -1,13 +1,22 @@
 //! The admin port: is it alive, is it ready, what are its figures. Without credentials, so on loopback by default.
 
-use crate::State;
+use crate::{State, host};
 use bytes::Bytes;
 use http::{Method, Request, Response, StatusCode, header};
 use http_body_util::Full;
 use hyper::body::Incoming;
+use std::net::IpAddr;
 
-pub(crate) fn respond(state: &State, request: &Request<Incoming>) -> Response<Full<Bytes>> {
-    let (status, content_type, body) = match (request.method(), request.uri().path()) {
+/// Answers a request that came to `listens`. On loopback a browser is the only way in for strangers, under a name of theirs;
+/// elsewhere the machine has names we do not know, and its figures are for whoever reaches the port.
+pub(crate) fn respond(state: &State, request: Request<Incoming>, listens: IpAddr) -> Response<Full<Bytes>> {
+    let (head, _) = request.into_parts();
+    let (status, content_type, body) = match (&head.method, head.uri.path()) {
+        _ if listens.is_loopback() && host::of(&head).is_some_and(host::is_foreign) => (
+            StatusCode::MISDIRECTED_REQUEST,
+            "text/plain",
+            "not by this name: use an address or localhost\n".to_owned(),
+        ),
         (&Method::GET, "/livez") => (StatusCode::OK, "text/plain", "alive\n".to_owned()),
         (&Method::GET, "/readyz") => (StatusCode::OK, "text/plain", "ready\n".to_owned()),
         (&Method::GET, "/metrics") => {

@@ -2,6 +2,7 @@
 
 use crate::accounts::Accounts;
 use crate::header_name;
+use crate::host;
 use crate::operation::Operation;
 use crate::request::Request;
 use http::{HeaderMap, HeaderName, header};
@@ -11,6 +12,7 @@ use partita_auth::{
 };
 use partita_model::{ServiceError, TableName};
 use partita_table::TableService;
+use partita_wire::cors;
 use std::time::Duration;
 
 /// From this version on a request without credentials is told how to get some.
@@ -61,13 +63,41 @@ pub(crate) struct Gate<'a> {
     pub(crate) accounts: &'a Accounts,
     pub(crate) service: &'a TableService,
     pub(crate) clock_skew: Duration,
+    /// Whether the key that everybody knows is only for this machine.
+    pub(crate) guards_development_key: bool,
     pub(crate) caller: Caller,
 }
 
 impl Gate<'_> {
+    /// The host or origin that tells a request of a page from elsewhere in somebody's browser. Every page can sign with a
+    /// key that everybody knows; its browser may take us for the server of the page, or send us a change whose answer it
+    /// does not show to the page.
+    fn stranger<'r>(&self, request: &Request<'r>, operation: &Operation) -> Option<&'r str> {
+        if let Some(host) = host::of(request.head).filter(|host| host::is_foreign(host)) {
+            return Some(host);
+        }
+        if !operation.writes() && *operation != Operation::Batch {
+            return None;
+        }
+        let origin = request.head.headers.get(header::ORIGIN)?.to_str().unwrap_or("null");
+        let rules = &self.service.service_properties(&request.address.account).cors;
+        let is_stranger =
+            host::is_foreign_origin(origin) && cors::matching(rules, origin, request.head.method.as_str()).is_none();
+        is_stranger.then_some(origin)
+    }
+
     pub(crate) fn check(&self, request: &Request<'_>, operation: &Operation) -> Result<Access, ServiceError> {
         let account = request.address.account.as_str();
         let keys = self.accounts.keys(account).ok_or(ServiceError::AccountNotFound)?;
+        if self.guards_development_key
+            && let Some(stranger) = self.stranger(request, operation)
+            && self.accounts.has_development_key(account)
+        {
+            return Err(authentication_failed(format_args!(
+                "Everybody knows the development key, so it is not for '{stranger}': use localhost or an address, set a \
+                 CORS rule, give accounts of your own, or start the server with --allow-development-key."
+            )));
+        }
         let header = match request.head.headers.get(header::AUTHORIZATION) {
             Some(value) => Some(value.to_str().map_err(|_| ServiceError::AuthorizationMalformed)?),
             None => None,

@@ -4,31 +4,49 @@ use bytes::{Bytes, BytesMut};
 use http_body_util::BodyExt;
 use hyper::body::{Body as _, Incoming};
 use partita_model::ServiceError;
-use partita_model::limits::BODY_BYTES_MAX;
+use partita_model::limits::{ALL_BODIES_BYTES_MAX, BODY_BYTES_MAX, SMALL_BODIES_BYTES, SMALL_BODY_BYTES_MAX};
 use std::time::{Duration, Instant};
 use tokio::sync::{Semaphore, SemaphorePermit};
 
 /// How much of a refused body is read and thrown away, so that the client can read why before the connection closes.
 const DRAIN_BYTES_MAX: usize = 4 * BODY_BYTES_MAX;
 const DRAIN_TIME_MAX: Duration = Duration::from_secs(5);
+/// How long a body waits for memory before its client is told to come back later.
+const MEMORY_TIME_MAX: Duration = Duration::from_secs(5);
+
+/// The memory left for the bodies of requests. What a body has beyond the size of a small one comes from a part of its
+/// own, so that clients that send much and never finish hold up only one another.
+#[derive(Debug)]
+pub(crate) struct BodyMemory {
+    small: Semaphore,
+    large: Semaphore,
+}
+
+impl BodyMemory {
+    pub(crate) fn new() -> BodyMemory {
+        let large = Semaphore::new(ALL_BODIES_BYTES_MAX - SMALL_BODIES_BYTES);
+        BodyMemory { small: Semaphore::new(SMALL_BODIES_BYTES), large }
+    }
+}
+
 /// A body, and the part it takes of the memory for all bodies.
 pub(crate) struct Body<'s> {
     pub(crate) bytes: Bytes,
-    _memory: Option<SemaphorePermit<'s>>,
+    _memory: [Option<SemaphorePermit<'s>>; 2],
 }
 
 /// Reads a body within its own bound, that of all bodies together, and the time of its request.
 pub(crate) async fn read(
-    memory: &Semaphore,
+    memory: &BodyMemory,
     mut incoming: Incoming,
     deadline: Instant,
 ) -> Result<Body<'_>, ServiceError> {
     if incoming.is_end_stream() {
-        return Ok(Body { bytes: Bytes::new(), _memory: None });
+        return Ok(Body { bytes: Bytes::new(), _memory: [None, None] });
     }
     // Most bodies come in one piece, which is kept as it is.
     let (mut only, mut bytes) = (Bytes::new(), BytesMut::new());
-    let mut taken: Option<SemaphorePermit<'_>> = None;
+    let mut taken: [Option<SemaphorePermit<'_>>; 2] = [None, None];
     let read = async {
         while only.len() + bytes.len() + usize::try_from(incoming.size_hint().lower()).unwrap_or(usize::MAX)
             <= BODY_BYTES_MAX
@@ -39,12 +57,13 @@ pub(crate) async fn read(
                 Some(Ok(frame)) => frame.into_data().unwrap_or_default(),
             };
             // Taken as it arrives, so that a client that announces much and sends little holds little.
-            let more = memory.acquire_many(data.len() as u32);
-            let more = tokio::time::timeout_at(deadline.into(), more).await.map_err(|_| ServiceError::ServerBusy)?;
-            let more = more.map_err(|_| ServiceError::ServerBusy)?;
-            match &mut taken {
+            let is_small = only.len() + bytes.len() + data.len() <= SMALL_BODY_BYTES_MAX;
+            let from = if is_small { &memory.small } else { &memory.large };
+            let more = tokio::time::timeout(MEMORY_TIME_MAX, from.acquire_many(data.len() as u32)).await;
+            let more = more.map_err(|_| ServiceError::ServerBusy)?.map_err(|_| ServiceError::ServerBusy)?;
+            match &mut taken[usize::from(!is_small)] {
                 Some(taken) => taken.merge(more),
-                None => taken = Some(more),
+                none => *none = Some(more),
             }
             if only.is_empty() && bytes.is_empty() {
                 only = data;
@@ -58,12 +77,14 @@ pub(crate) async fn read(
     let read = tokio::time::timeout_at(deadline.into(), read).await;
     match read.unwrap_or(Err(ServiceError::RequestTimedOut)) {
         Ok(()) => Ok(Body { bytes: if bytes.is_empty() { only } else { bytes.freeze() }, _memory: taken }),
-        Err(ServiceError::RequestBodyTooLarge) => {
+        Err(error) => {
             drop((only, bytes, taken));
-            drain(incoming).await;
-            Err(ServiceError::RequestBodyTooLarge)
+            // What is closed with something unread may take the answer with it.
+            if matches!(error, ServiceError::RequestBodyTooLarge | ServiceError::ServerBusy) {
+                drain(incoming).await;
+            }
+            Err(error)
         }
-        Err(error) => Err(error),
     }
 }
 

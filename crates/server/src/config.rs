@@ -379,6 +379,11 @@ impl Config {
         }
         Ok(())
     }
+
+    /// Whether the key that everybody knows is only for this machine, and so for no page that a browser took from elsewhere.
+    pub(crate) fn guards_development_key(&self) -> bool {
+        self.table.ip().is_loopback() && !self.allow_development_key
+    }
 }
 
 fn read_file(path: &Path) -> Result<Settings, String> {

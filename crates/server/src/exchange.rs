@@ -5,6 +5,7 @@
 
 use crate::address::Address;
 use crate::authorize::{Access, Gate};
+use crate::bounds::{Held, Share};
 use crate::handlers::{Context, access_policies, batch, changes, entities, service, tables};
 use crate::header_name::{self, Name};
 use crate::operation::{Operation, OperationName};
@@ -12,7 +13,7 @@ use crate::query_string::Query;
 use crate::reply::{Failure, Form, Prefer, Reply, ReplyHeaders};
 use crate::request::{Headers, Message, Request, Target};
 use crate::request_id::Id;
-use crate::{State, body, negotiate};
+use crate::{State, accounts, body, host, negotiate};
 use bytes::Bytes;
 use http::request::Parts;
 use http::{HeaderMap, HeaderValue, Method, Response, header};
@@ -29,6 +30,9 @@ use tracing::{Level, debug, enabled, error};
 
 /// Where a client without credentials is told to get some.
 const CHALLENGE: &str = "Bearer authorization_uri=https://login.microsoftonline.com/common/oauth2/authorize resource_id=https://storage.azure.com";
+
+/// Most bytes of what a client sent in a line of a log.
+const LOGGED_BYTES_MAX: usize = 500;
 
 /// Where a request came from.
 #[derive(Clone, Copy, Debug)]
@@ -53,7 +57,11 @@ struct Exchange<'s> {
 pub(crate) async fn respond(state: &State, request: hyper::Request<Incoming>, peer: Peer) -> Response<Full<Bytes>> {
     let (head, body) = request.into_parts();
     let exchange = Exchange::begin(state, head, peer);
-    let response = match exchange.run(body).await {
+    let answered = match state.places.take() {
+        Some(_place) => exchange.run(body).await,
+        None => Err(ServiceError::ServerBusy),
+    };
+    let response = match answered {
         Ok(reply) => exchange.finish(reply, None),
         Err(error) => exchange.finish(exchange.fail(&error), Some(&error)),
     };
@@ -101,16 +109,19 @@ impl<'s> Exchange<'s> {
         };
         let deadline = self.started + request.timeout()?;
         let body = body::read(&self.state.bodies, body, deadline).await?;
-        let message = Message {
-            operation,
-            query: request.query,
-            headers: Headers::Request(&self.head.headers),
-            body: &body.bytes,
+        // The answer to a change tells what the body said, and once the change is made it must be sent.
+        let writes = operation.writes() || *operation == Operation::Batch;
+        let share = match writes {
+            true => Some(Share::of(&self.state.responses, body.bytes.len()).ok_or(ServiceError::ServerBusy)?),
+            false => None,
         };
+        let headers = Headers::Request(&self.head.headers);
+        let message = Message { operation, query: request.query, headers, body: &body.bytes };
         let ctx = Context {
             service: &self.state.service,
             metrics: &self.state.metrics,
             ids: &self.state.ids,
+            responses: &self.state.responses,
             address: request.address,
             access: &access,
             request_id: self.request_id.as_str(),
@@ -119,7 +130,15 @@ impl<'s> Exchange<'s> {
             plan_header: self.state.config.plan_header,
         };
         let handled = tokio::time::timeout_at(deadline.into(), dispatch(&ctx, &message)).await;
-        handled.unwrap_or(Err(ServiceError::OperationTimedOut))
+        let mut reply = handled.unwrap_or(Err(ServiceError::OperationTimedOut))?;
+        reply.share = match reply.share.or(share) {
+            Some(mut share) => {
+                share.grow_by_force(reply.body.len());
+                Some(share)
+            }
+            None => Some(Share::of(&self.state.responses, reply.body.len()).ok_or(ServiceError::ServerBusy)?),
+        };
+        Ok(reply)
     }
 
     /// Answers the question of a browser, which has no credentials.
@@ -138,6 +157,7 @@ impl<'s> Exchange<'s> {
             accounts: &self.state.accounts,
             service: &self.state.service,
             clock_skew: self.state.config.clock_skew,
+            guards_development_key: self.state.config.guards_development_key(),
             caller: Caller { now: self.now, https: self.peer.https, address: self.peer.address },
         };
         let access = gate.check(&request, operation)?;
@@ -194,7 +214,11 @@ impl<'s> Exchange<'s> {
                 }
             }
         }
-        let mut response = Response::new(Full::new(Bytes::from(reply.body)));
+        let body = match reply.share {
+            Some(share) if !reply.body.is_empty() => Bytes::from_owner(Held { body: reply.body, _share: share }),
+            _ => Bytes::from(reply.body),
+        };
+        let mut response = Response::new(Full::new(body));
         *response.status_mut() = http::StatusCode::from_u16(reply.status).expect("the table has only real statuses");
         *response.headers_mut() = headers;
         response
@@ -209,7 +233,9 @@ impl<'s> Exchange<'s> {
         };
         let (request_id, took) = (self.request_id.as_str(), self.started.elapsed());
         self.state.metrics.request(name, status, took);
+        // It is what the client wrote, in any characters. What no account can be called is not named.
         let account = self.target.as_ref().map_or("", |target| target.address.account.as_str());
+        let account = if accounts::is_name(account) { account } else { "" };
         let (operation, peer) = (name.text(), self.peer.address);
         if status >= 500 && status != 501 {
             error!(request_id, account, operation, status, ?took, %peer, "request failed");
@@ -237,10 +263,11 @@ fn append(headers: &mut HeaderMap, name: &'static Name, value: impl TryInto<Head
     }
 }
 
-/// A path without the query that a client may have escaped into it: there could be a signature in it.
+/// A path without the query that a client may have escaped into it, since there could be a signature in it, and no longer
+/// than a line of a log should be.
 fn loggable(path: &str) -> &str {
     let end = path.find("%3F").or_else(|| path.find("%3f")).unwrap_or(path.len());
-    &path[..end]
+    &path[..path.floor_char_boundary(end.min(LOGGED_BYTES_MAX))]
 }
 
 async fn dispatch(ctx: &Context<'_>, message: &Message<'_>) -> Result<Reply, ServiceError> {
@@ -267,8 +294,11 @@ fn read_target(state: &State, head: &Parts, https: bool) -> Result<Target, Servi
     if head.uri.path_and_query().map_or(0, |target| target.as_str().len()) > URL_BYTES_MAX {
         return Err(ServiceError::RequestUrlTooLong);
     }
-    let host = head.headers.get(header::HOST).and_then(|host| host.to_str().ok());
-    let host = head.uri.authority().map(|authority| authority.as_str()).or(host).unwrap_or("localhost");
+    let host = host::of(head).unwrap_or("localhost");
+    // Which of two hosts was meant is a guess that whoever stands in front of us may make otherwise.
+    if head.headers.get_all(header::HOST).iter().nth(1).is_some() || !host::is_valid(host) {
+        return Err(ServiceError::InvalidUri);
+    }
     let host_style = state.config.host_style;
     let is_account = |name: &str| host_style && state.accounts.keys(name).is_some();
     let scheme = if https { "https" } else { "http" };

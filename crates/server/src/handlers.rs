@@ -10,6 +10,7 @@ pub(crate) mod tables;
 
 use crate::address::Address;
 use crate::authorize::Access;
+use crate::bounds::Memory;
 use crate::metrics::Metrics;
 use crate::request_id::Ids;
 use partita_model::{ServiceError, TableName, TableNameError, Ticks};
@@ -23,6 +24,7 @@ pub(crate) struct Context<'a> {
     pub(crate) service: &'a TableService,
     pub(crate) metrics: &'a Metrics,
     pub(crate) ids: &'a Ids,
+    pub(crate) responses: &'a Arc<Memory>,
     pub(crate) address: &'a Address,
     pub(crate) access: &'a Access,
     pub(crate) request_id: &'a str,

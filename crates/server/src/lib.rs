@@ -9,10 +9,12 @@ mod address;
 mod admin;
 mod authorize;
 mod body;
+mod bounds;
 pub mod config;
 mod exchange;
 mod handlers;
 mod header_name;
+mod host;
 mod listen;
 mod metrics;
 mod negotiate;
@@ -25,11 +27,12 @@ mod resource;
 mod workers;
 
 use accounts::Accounts;
+use body::BodyMemory;
+use bounds::{Memory as ResponseMemory, Places};
 use config::{Config, DurabilityName};
 use exchange::Peer;
 use listen::Listener;
 use metrics::Metrics;
-use partita_model::limits::ALL_BODIES_BYTES_MAX;
 use partita_store::{Memory, Store};
 use partita_store_rocksdb::{Durability, Options, RocksStore};
 use partita_table::TableService;
@@ -37,10 +40,13 @@ use request_id::Ids;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use tokio::net::TcpListener;
-use tokio::sync::{Semaphore, mpsc, watch};
+use tokio::sync::{mpsc, watch};
 use tokio::task::JoinHandle;
 use tracing::warn;
 use workers::Workers;
+
+/// Most connections of the admin port at a time.
+const ADMIN_CONNECTIONS_MAX: usize = 500;
 
 /// What all requests share.
 #[derive(Debug)]
@@ -51,7 +57,11 @@ pub(crate) struct State {
     metrics: Metrics,
     ids: Ids,
     /// The memory left for the bodies of requests.
-    bodies: Semaphore,
+    bodies: BodyMemory,
+    /// The memory left for responses.
+    responses: Arc<ResponseMemory>,
+    /// As many requests under way as there may be connections.
+    places: Places,
 }
 
 /// A server that listens.
@@ -104,33 +114,43 @@ impl Server {
             service,
             metrics,
             ids: Ids::new(),
-            bodies: Semaphore::new(ALL_BODIES_BYTES_MAX),
+            bodies: BodyMemory::new(),
+            responses: ResponseMemory::new(),
+            places: Places::new(config.max_connections),
         });
 
         let workers = Arc::new(Workers::start().map_err(|error| format!("Cannot start threads: {error}."))?);
         let (stop, stopped) = watch::channel(false);
         let (reload, asks) = mpsc::channel(1);
         let follower = tokio::spawn(accounts::follow_file(accounts, config.clone(), asks));
-        let listener = |socket, tls| Listener {
+        let listener = |socket, tls, max_connections| Listener {
             socket,
             tls,
-            max_connections: config.max_connections,
+            max_connections,
             keep_alive: config.keep_alive,
             connections: state.metrics.connections.clone(),
             workers: workers.clone(),
         };
         let mut tasks = Vec::new();
         let table_state = state.clone();
-        tasks.push(tokio::spawn(listen::serve(listener(socket, tls), stopped.clone(), move |request, address| {
-            let state = table_state.clone();
-            async move { exchange::respond(&state, request, Peer { address, https }).await }
-        })));
+        tasks.push(tokio::spawn(listen::serve(
+            listener(socket, tls, config.max_connections),
+            stopped.clone(),
+            move |request, address| {
+                let state = table_state.clone();
+                async move { exchange::respond(&state, request, Peer { address, https }).await }
+            },
+        )));
         let admin = admin.map(|(socket, address)| {
             let admin_state = state.clone();
-            tasks.push(tokio::spawn(listen::serve(listener(socket, None), stopped.clone(), move |request, _| {
-                let state = admin_state.clone();
-                async move { admin::respond(&state, &request) }
-            })));
+            tasks.push(tokio::spawn(listen::serve(
+                listener(socket, None, ADMIN_CONNECTIONS_MAX),
+                stopped.clone(),
+                move |request, _| {
+                    let state = admin_state.clone();
+                    async move { admin::respond(&state, request, address.ip()) }
+                },
+            )));
             address
         });
         Ok(Server { table, admin, stop, reload, tasks, follower })

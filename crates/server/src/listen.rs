@@ -1,10 +1,9 @@
 //! Listening: sockets, TLS, HTTP/1.1 and HTTP/2, bounds on connections, and draining at the end.
 
-mod first_word;
+mod patience;
 
 use crate::workers::Workers;
 use bytes::Bytes;
-use first_word::FirstWord;
 use http::{Request, Response};
 use http_body_util::Full;
 use hyper::body::Incoming;
@@ -13,6 +12,7 @@ use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use hyper_util::server::conn::auto::Builder;
 use hyper_util::server::graceful::{GracefulShutdown, Watcher};
 use partita_model::limits::{HEADER_BYTES_MAX, HEADERS_MAX};
+use patience::Patience;
 use prometheus_client::metrics::gauge::Gauge;
 use std::convert::Infallible;
 use std::net::IpAddr;
@@ -30,6 +30,10 @@ use tracing::{debug, warn};
 
 /// How long a connection may take to agree on TLS, and again to say its first word.
 const HANDSHAKE_TIME_MAX: Duration = Duration::from_secs(10);
+/// How long a client may take nothing of its response.
+const STALL_TIME_MAX: Duration = Duration::from_secs(30);
+/// Most requests at a time on a connection of HTTP/2.
+const STREAMS_MAX: u32 = 100;
 /// How long requests under way may take once the server is to stop.
 const DRAIN_TIME_MAX: Duration = Duration::from_secs(20);
 
@@ -64,7 +68,7 @@ where
         .timer(TokioTimer::new())
         .keep_alive_interval(keep_alive)
         .max_header_list_size(HEADER_BYTES_MAX as u32)
-        .max_concurrent_streams(250);
+        .max_concurrent_streams(STREAMS_MAX);
     let builder = Arc::new(builder);
     loop {
         let slot = slots.clone().acquire_owned();
@@ -91,11 +95,11 @@ where
             let Ok(stream) = TcpStream::from_std(stream) else { return };
             connections.inc();
             match tls {
-                None => connection(&builder, stream, peer.ip(), handler, watcher).await,
+                None => connection(&builder, Patience::new(stream, keep_alive), peer.ip(), handler, watcher).await,
                 Some(tls) => tokio::select! {
                     _ = stop.changed() => {}
                     accepted = tokio::time::timeout(HANDSHAKE_TIME_MAX, tls.accept(stream)) => match accepted {
-                        Ok(Ok(stream)) => connection(&builder, stream, peer.ip(), handler, watcher).await,
+                        Ok(Ok(stream)) => connection(&builder, Patience::new(stream, keep_alive), peer.ip(), handler, watcher).await,
                         Ok(Err(error)) => debug!(%error, %peer, "TLS failed"),
                         Err(_) => debug!(%peer, "TLS took too long"),
                     },
@@ -111,8 +115,13 @@ where
     }
 }
 
-async fn connection<S, H, F>(builder: &Builder<TokioExecutor>, stream: S, peer: IpAddr, handler: H, watcher: Watcher)
-where
+async fn connection<S, H, F>(
+    builder: &Builder<TokioExecutor>,
+    stream: Patience<S>,
+    peer: IpAddr,
+    handler: H,
+    watcher: Watcher,
+) where
     S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
     H: Fn(Request<Incoming>, IpAddr) -> F + Clone + Send + Sync + 'static,
     F: Future<Output = Response<Full<Bytes>>> + Send + 'static,
@@ -121,7 +130,7 @@ where
         let answer = handler(request, peer);
         async move { Ok::<_, Infallible>(answer.await) }
     });
-    let stream = TokioIo::new(FirstWord::new(stream));
+    let stream = TokioIo::new(stream);
     let connection = builder.serve_connection(stream, service).into_owned();
     if let Err(error) = watcher.watch(connection).await {
         debug!(%error, %peer, "connection ended");

@@ -1,5 +1,6 @@
 //! Replies, before they are an HTTP response or a part of one.
 
+use crate::bounds::Share;
 use crate::header_name::{self, Name};
 use crate::request::Headers;
 use partita_model::{Layer, ServiceError, Status, Ticks};
@@ -12,11 +13,13 @@ use std::borrow::Cow;
 pub(crate) type ReplyHeaders = Vec<(&'static Name, Cow<'static, str>)>;
 
 /// What is sent back, without what every response has.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 pub(crate) struct Reply {
     pub(crate) status: Status,
     pub(crate) headers: ReplyHeaders,
     pub(crate) body: Vec<u8>,
+    /// What the body has of the memory for responses, if that was seen to already.
+    pub(crate) share: Option<Share>,
 }
 
 impl Reply {
@@ -29,7 +32,7 @@ impl Reply {
 
     /// A reply of any other operation.
     pub(crate) fn plain(status: Status) -> Reply {
-        Reply { status, headers: Vec::with_capacity(8), body: Vec::new() }
+        Reply { status, headers: Vec::with_capacity(8), body: Vec::new(), share: None }
     }
 
     pub(crate) fn with(mut self, name: &'static Name, value: impl Into<Cow<'static, str>>) -> Reply {

@@ -124,6 +124,13 @@ impl Process {
         said
     }
 
+    /// The most memory it ever had, in bytes, as far as the system tells.
+    pub fn memory_peak(&self) -> Option<usize> {
+        let status = std::fs::read_to_string(format!("/proc/{}/status", self.child.id())).ok()?;
+        let peak = status.lines().find_map(|line| line.strip_prefix("VmHWM:"))?;
+        peak.trim().strip_suffix(" kB")?.parse::<usize>().ok().map(|kilobytes| kilobytes * 1024)
+    }
+
     pub fn said_text(&self) -> String {
         self.said.iter().map(|(_, line)| format!("{line}\n")).collect()
     }
@@ -141,7 +148,7 @@ impl Process {
     /// Asks the admin port.
     #[track_caller]
     pub fn ask_admin(&self, path: &str) -> Response {
-        let request = format!("GET {path} HTTP/1.1\r\nHost: admin\r\n\r\n");
+        let request = format!("GET {path} HTTP/1.1\r\nHost: {}\r\n\r\n", self.admin);
         Connection::open(self.admin).exchange(request.as_bytes())
     }
 }

@@ -2,6 +2,7 @@
 
 use super::changes::{self, Answer, Draft, Refused};
 use super::{Context, entities};
+use crate::bounds::Share;
 use crate::negotiate;
 use crate::operation::Operation;
 use crate::reply::{Failure, Form, Prefer, Reply};
@@ -13,15 +14,18 @@ use partita_wire::entity_json::Metadata;
 
 pub(crate) async fn run(ctx: &Context<'_>, message: &Message<'_>) -> Result<Reply, ServiceError> {
     let content_type = message.header(&header::CONTENT_TYPE).unwrap_or_default();
-    let (parts, is_query) = match parse(content_type, message.body)? {
+    let (parts, is_query, share) = match parse(content_type, message.body)? {
         Batch::ChangeSet(_) if ctx.address.secondary => return Err(ServiceError::SecondaryWrite),
-        Batch::ChangeSet(parts) => (change_set(ctx, &parts).await, false),
-        Batch::Query(part) => (vec![query(ctx, &part).await], true),
+        Batch::ChangeSet(parts) => (change_set(ctx, &parts).await, false, None),
+        Batch::Query(part) => {
+            let (reply, share) = query(ctx, &part).await;
+            (vec![reply], true, share)
+        }
     };
     let batch_boundary = format!("batchresponse_{}", ctx.ids.next());
     let changeset_boundary = format!("changesetresponse_{}", ctx.ids.next());
     let body = write(&parts, is_query, &batch_boundary, &changeset_boundary);
-    Ok(Reply::json(202).body(response_content_type(&batch_boundary), body))
+    Ok(Reply { share, ..Reply::json(202).body(response_content_type(&batch_boundary), body) })
 }
 
 async fn change_set(ctx: &Context<'_>, parts: &[Part<'_>]) -> Vec<PartReply> {
@@ -60,7 +64,8 @@ async fn change_set(ctx: &Context<'_>, parts: &[Part<'_>]) -> Vec<PartReply> {
     }
 }
 
-async fn query(ctx: &Context<'_>, part: &Part<'_>) -> PartReply {
+/// Answers a query, and says what the answer has of the memory for responses.
+async fn query(ctx: &Context<'_>, part: &Part<'_>) -> (PartReply, Option<Share>) {
     let answer = async {
         let part = PartMessage::read(part, ctx.address)?;
         ctx.access.check_part(&part.operation)?;
@@ -72,8 +77,11 @@ async fn query(ctx: &Context<'_>, part: &Part<'_>) -> PartReply {
         }
     };
     match answer.await {
-        Ok(reply) => reply.into_part("3.0;", part.content_id.as_deref()),
-        Err(error) => error_part(ctx, part, &error, Some(0), None),
+        Ok(mut reply) => {
+            let share = reply.share.take();
+            (reply.into_part("3.0;", part.content_id.as_deref()), share)
+        }
+        Err(error) => (error_part(ctx, part, &error, Some(0), None), None),
     }
 }
 

@@ -1,19 +1,23 @@
 //! Get and query entities.
 
 use super::Context;
+use crate::bounds::Share;
 use crate::header_name;
 use crate::negotiate;
 use crate::query_string::Query;
 use crate::reply::Reply;
 use crate::request::Message;
 use crate::resource::Keys;
-use partita_model::limits::{PAGE_BYTES_MAX, PAGE_ROWS_MAX, QUERY_SECONDS_MAX};
+use partita_model::limits::{PAGE_BYTES_MAX, PAGE_ROWS_MAX, QUERY_SECONDS_MAX, SMALL_RESPONSE_BYTES_MAX};
 use partita_model::{KeyError, PartitionKey, Position, RowKey, ServiceError};
 use partita_odata::{Filter, parse_top};
 use partita_table::{EntityQuery, QueryReport};
 use partita_wire::entity_json::{self, EntityPage, SelectColumns, write_entity};
 use partita_wire::token;
 use std::time::{Duration, Instant};
+
+/// A page has memory for the next row before it comes, unless that is larger than most.
+const ROW_BYTES: usize = SMALL_RESPONSE_BYTES_MAX / 2;
 
 pub(crate) async fn get(
     ctx: &Context<'_>,
@@ -68,9 +72,13 @@ pub(crate) async fn query(ctx: &Context<'_>, message: &Message<'_>, table: &str)
         metadata,
         select: select.as_ref(),
     });
+    let mut share = Share::of(ctx.responses, SMALL_RESPONSE_BYTES_MAX).ok_or(ServiceError::ServerBusy)?;
     let mut sink = |entity: &partita_model::EntityView<'_>| {
         page.push(entity)?;
-        Ok(page.bytes())
+        let wanted = page.bytes() + ROW_BYTES;
+        let has_room = wanted <= share.bytes() || share.grow(wanted + ROW_BYTES);
+        // A page that gets no more memory ends here, and the client comes back for the rest.
+        Ok(if has_room { page.bytes() } else { usize::MAX })
     };
     let (end, report) = ctx.service.query(&table, query, &mut sink).await?;
     ctx.metrics.query(&report);
@@ -83,7 +91,12 @@ pub(crate) async fn query(ctx: &Context<'_>, message: &Message<'_>, table: &str)
     if ctx.plan_header || message.headers.contains(&header_name::PLAN.http) {
         reply = reply.with(&header_name::PLAN, describe(&report));
     }
-    Ok(reply.body(metadata.content_type(), page.finish()))
+    let mut body = page.finish();
+    body.shrink_to_fit();
+    if !share.grow(body.len()) {
+        return Err(ServiceError::ServerBusy);
+    }
+    Ok(Reply { share: Some(share), ..reply.body(metadata.content_type(), body) })
 }
 
 fn describe(report: &QueryReport) -> String {

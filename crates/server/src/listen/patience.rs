@@ -1,0 +1,102 @@
+//! A stream that does not wait for ever.
+//!
+//! What tells HTTP/1.1 from HTTP/2 waits for the first bytes of a connection without end, and what writes a response waits
+//! without end for the client to read it. A client that does neither would keep its place among the connections, and
+//! the memory of its response, for ever.
+
+use super::{HANDSHAKE_TIME_MAX, STALL_TIME_MAX};
+use std::io;
+use std::pin::Pin;
+use std::task::{Context, Poll};
+use std::time::Duration;
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::time::Sleep;
+
+/// As many bytes as tell the two protocols apart: the preface of HTTP/2.
+const FIRST_BYTES: usize = 24;
+
+pub(super) struct Patience<S> {
+    stream: S,
+    missing: usize,
+    late: Option<Pin<Box<Sleep>>>,
+    /// Runs while the client takes nothing.
+    stalled: Option<Pin<Box<Sleep>>>,
+    stall_time_max: Duration,
+}
+
+impl<S> Patience<S> {
+    /// Waits no longer than `idle_time_max` for a client to read.
+    pub(super) fn new(stream: S, idle_time_max: Duration) -> Patience<S> {
+        let late = Some(Box::pin(tokio::time::sleep(HANDSHAKE_TIME_MAX)));
+        let stall_time_max = idle_time_max.min(STALL_TIME_MAX);
+        Patience { stream, missing: FIRST_BYTES, late, stalled: None, stall_time_max }
+    }
+
+    /// What came of a write, or that it has waited too long.
+    fn written<T>(&mut self, context: &mut Context<'_>, polled: Poll<io::Result<T>>) -> Poll<io::Result<T>> {
+        if polled.is_ready() {
+            self.stalled = None;
+            return polled;
+        }
+        let stalled = self.stalled.get_or_insert_with(|| Box::pin(tokio::time::sleep(self.stall_time_max)));
+        match stalled.as_mut().poll(context) {
+            Poll::Ready(()) => Poll::Ready(Err(io::ErrorKind::TimedOut.into())),
+            Poll::Pending => Poll::Pending,
+        }
+    }
+}
+
+impl<S: AsyncRead + Unpin> AsyncRead for Patience<S> {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        buffer: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        let before = buffer.filled().len();
+        let polled = Pin::new(&mut self.stream).poll_read(context, buffer);
+        if self.late.is_none() {
+            return polled;
+        }
+        self.missing = self.missing.saturating_sub(buffer.filled().len() - before);
+        if self.missing == 0 {
+            self.late = None;
+        }
+        if polled.is_pending()
+            && let Some(late) = &mut self.late
+            && late.as_mut().poll(context).is_ready()
+        {
+            return Poll::Ready(Err(io::ErrorKind::TimedOut.into()));
+        }
+        polled
+    }
+}
+
+impl<S: AsyncWrite + Unpin> AsyncWrite for Patience<S> {
+    fn poll_write(mut self: Pin<&mut Self>, context: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
+        let polled = Pin::new(&mut self.stream).poll_write(context, bytes);
+        self.written(context, polled)
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        let polled = Pin::new(&mut self.stream).poll_flush(context);
+        self.written(context, polled)
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        let polled = Pin::new(&mut self.stream).poll_shutdown(context);
+        self.written(context, polled)
+    }
+
+    fn poll_write_vectored(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        slices: &[io::IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        let polled = Pin::new(&mut self.stream).poll_write_vectored(context, slices);
+        self.written(context, polled)
+    }
+
+    fn is_write_vectored(&self) -> bool {
+        self.stream.is_write_vectored()
+    }
+}
