@@ -11,6 +11,12 @@ use sha2::Sha256;
 use std::fmt;
 use subtle::ConstantTimeEq;
 
+/// The account everybody has on their own machine.
+pub const DEVELOPMENT_ACCOUNT: &str = "devstoreaccount1";
+/// Its key, which everybody knows.
+pub const DEVELOPMENT_KEY: &str =
+    "Eby8vdM02xNOcqFlqUwJPLlmEtlCDXJ1OUzFT50uSRZ6IFsuFq2UVErCz4I6tq/K1SZFPTOtr/KBHBeksoGMGw==";
+
 /// One decoded account key, ready to sign.
 #[derive(Clone)]
 pub struct AccountKey(Hmac<Sha256>);

@@ -24,7 +24,7 @@ mod sas;
 mod sas_builder;
 mod shared_key;
 
-pub use account_keys::{AccountKey, AccountKeys, KeyError, sign};
+pub use account_keys::{AccountKey, AccountKeys, DEVELOPMENT_ACCOUNT, DEVELOPMENT_KEY, KeyError, sign};
 pub use address_range::AddressRange;
 pub use authorization::{Authorization, Scheme};
 pub use credential::Credential;

@@ -3,6 +3,7 @@
 //! One struct is all three: each setting is a flag, an environment variable and a key of the file of the same name.
 //! Azurite's flags are accepted as aliases; the ones that have no meaning here are accepted too and said to have none.
 
+use crate::commands::{Backup, Check, Export, Import, Restore};
 use clap::{Args, Parser, ValueEnum};
 use serde::Deserialize;
 use std::collections::BTreeMap;
@@ -20,19 +21,27 @@ pub struct Cli {
     settings: Settings,
 }
 
+/// What the process is to do.
 #[derive(Debug, clap::Subcommand)]
-enum Command {
+pub enum Command {
     /// Runs the server; the same as giving no command.
     Serve(Box<Settings>),
+    #[allow(missing_docs, reason = "help shows what is said of the arguments")]
+    Backup(Backup),
+    #[allow(missing_docs, reason = "help shows what is said of the arguments")]
+    Restore(Restore),
+    #[allow(missing_docs, reason = "help shows what is said of the arguments")]
+    Check(Check),
+    #[allow(missing_docs, reason = "help shows what is said of the arguments")]
+    Export(Export),
+    #[allow(missing_docs, reason = "help shows what is said of the arguments")]
+    Import(Import),
 }
 
 impl Cli {
-    /// The settings of whichever command was given.
-    pub fn settings(self) -> Settings {
-        match self.command {
-            Some(Command::Serve(settings)) => *settings,
-            None => self.settings,
-        }
+    /// What was asked for.
+    pub fn command(self) -> Command {
+        self.command.unwrap_or_else(|| Command::Serve(Box::new(self.settings)))
     }
 }
 
@@ -223,11 +232,7 @@ mod tracing_level {
     }
 }
 
-/// The account everybody has on their own machine.
-pub const DEVELOPMENT_ACCOUNT: &str = "devstoreaccount1";
-/// Its key, which everybody knows.
-pub const DEVELOPMENT_KEY: &str =
-    "Eby8vdM02xNOcqFlqUwJPLlmEtlCDXJ1OUzFT50uSRZ6IFsuFq2UVErCz4I6tq/K1SZFPTOtr/KBHBeksoGMGw==";
+pub use partita_auth::{DEVELOPMENT_ACCOUNT, DEVELOPMENT_KEY};
 
 /// Names and keys of accounts, as given.
 pub type AccountList = BTreeMap<String, Vec<String>>;
@@ -436,7 +441,10 @@ mod tests {
 
     fn config(arguments: &[&str]) -> Result<Config, String> {
         let arguments = ["partita"].into_iter().chain(arguments.iter().copied());
-        Cli::try_parse_from(arguments).map_err(|error| error.to_string())?.settings().complete()
+        match Cli::try_parse_from(arguments).map_err(|error| error.to_string())?.command() {
+            Command::Serve(settings) => settings.complete(),
+            other => panic!("{other:?}"),
+        }
     }
 
     #[test]

@@ -8,10 +8,14 @@ mod accounts;
 mod address;
 mod admin;
 mod authorize;
+mod backup;
 mod body;
 mod bounds;
+pub mod commands;
 pub mod config;
+mod control;
 mod exchange;
+mod folder_source;
 mod handlers;
 mod header_name;
 mod host;
@@ -30,6 +34,7 @@ use accounts::Accounts;
 use body::BodyMemory;
 use bounds::{Memory as ResponseMemory, Places};
 use config::{Config, DurabilityName};
+use control::Control;
 use exchange::Peer;
 use listen::Listener;
 use metrics::Metrics;
@@ -103,7 +108,10 @@ impl Server {
                 None
             }
         };
-        let store = store.map_or_else(|| open(&config), Ok)?;
+        let (store, on_disk) = match store {
+            Some(store) => (store, None),
+            None => open(&config)?,
+        };
         let service = TableService::open(store).await.map_err(|error| format!("The data cannot be read: {error}."))?;
         let service = Arc::new(service);
         let config = Arc::new(config);
@@ -132,6 +140,12 @@ impl Server {
             workers: workers.clone(),
         };
         let mut tasks = Vec::new();
+        if let (Some(store), Some(folder)) = (on_disk, &config.location) {
+            match Control::bind(folder) {
+                Ok(control) => tasks.push(tokio::spawn(control.serve(store, stopped.clone()))),
+                Err(error) => warn!(%error, "no control socket in {}: no backups while running", folder.display()),
+            }
+        }
         let table_state = state.clone();
         tasks.push(tokio::spawn(listen::serve(
             listener(socket, tls, config.max_connections),
@@ -179,9 +193,12 @@ async fn bind(address: SocketAddr, what: &str) -> Result<(TcpListener, SocketAdd
     Ok((socket, address))
 }
 
-fn open(config: &Config) -> Result<Arc<dyn Store>, String> {
+/// The store, and once more what it is if it is in a folder.
+type OpenStore = (Arc<dyn Store>, Option<Arc<RocksStore>>);
+
+fn open(config: &Config) -> Result<OpenStore, String> {
     Ok(match &config.location {
-        None => Arc::new(Memory::new()),
+        None => (Arc::new(Memory::new()), None),
         Some(location) => {
             let durability = match config.durability {
                 DurabilityName::Sync => Durability::Sync,
@@ -189,7 +206,8 @@ fn open(config: &Config) -> Result<Arc<dyn Store>, String> {
                 DurabilityName::None => Durability::None,
             };
             let options = Options { durability, cache_bytes: config.cache_bytes, ..Options::default() };
-            Arc::new(RocksStore::open(location, options).map_err(|error| error.to_string())?)
+            let store = Arc::new(RocksStore::open(location, options).map_err(|error| error.to_string())?);
+            (store.clone(), Some(store))
         }
     })
 }

@@ -2,7 +2,7 @@
 
 use clap::Parser;
 use partita_server::Server;
-use partita_server::config::{Cli, Config, DEVELOPMENT_KEY, LogFormat};
+use partita_server::config::{Cli, Command, Config, DEVELOPMENT_KEY, LogFormat, Settings};
 use std::io::IsTerminal;
 use std::process::ExitCode;
 use tokio::signal::unix::{SignalKind, signal};
@@ -16,23 +16,28 @@ use tracing_subscriber::{Layer, filter::LevelFilter, fmt};
 static ALLOCATOR: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;
 
 fn main() -> ExitCode {
-    let config = match Cli::parse().settings().complete().and_then(|config| log_to(&config).map(|()| config)) {
-        Ok(config) => config,
-        Err(why) => return fail(&why),
+    let done = match Cli::parse().command() {
+        Command::Serve(settings) => serve(*settings),
+        Command::Backup(backup) => backup.run(),
+        Command::Restore(restore) => restore.run(),
+        Command::Check(check) => check.run(),
+        Command::Export(export) => export.run(),
+        Command::Import(import) => import.run(),
     };
-    let runtime = match tokio::runtime::Builder::new_current_thread().enable_all().build() {
-        Ok(runtime) => runtime,
-        Err(error) => return fail(&format!("Cannot start threads: {error}.")),
-    };
-    match runtime.block_on(run(config)) {
+    match done {
         Ok(()) => ExitCode::SUCCESS,
-        Err(why) => fail(&why),
+        Err(why) => {
+            eprintln!("partita: {why}");
+            ExitCode::FAILURE
+        }
     }
 }
 
-fn fail(why: &str) -> ExitCode {
-    eprintln!("partita: {why}");
-    ExitCode::FAILURE
+fn serve(settings: Settings) -> Result<(), String> {
+    let config = settings.complete()?;
+    log_to(&config)?;
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+    runtime.map_err(|error| format!("Cannot start threads: {error}."))?.block_on(run(config))
 }
 
 async fn run(config: Config) -> Result<(), String> {

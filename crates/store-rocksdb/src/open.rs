@@ -152,7 +152,7 @@ fn mark(database: &DB) -> Result<(), rocksdb::Error> {
     database.write(marks)
 }
 
-fn io_error(folder: &Path, error: &io::Error) -> OpenError {
+pub(crate) fn io_error(folder: &Path, error: &io::Error) -> OpenError {
     let folder = folder.to_path_buf();
     match error.kind() {
         io::ErrorKind::NotADirectory | io::ErrorKind::AlreadyExists => OpenError::NotAFolder { folder },
@@ -163,7 +163,7 @@ fn io_error(folder: &Path, error: &io::Error) -> OpenError {
     }
 }
 
-fn database_error(folder: &Path, error: &rocksdb::Error) -> OpenError {
+pub(crate) fn database_error(folder: &Path, error: &rocksdb::Error) -> OpenError {
     let folder = folder.to_path_buf();
     let why = error.to_string();
     // RocksDB tells these apart by their texts only. The first is said of a lock held by this process, the second of one

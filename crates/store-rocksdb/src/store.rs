@@ -18,6 +18,7 @@ use bytes::Bytes;
 use partita_store::{
     Batch, Error, Result, Row, Scan, ScanEnd, Space, Store, Version, Versions, Visitor, encode_key_to,
 };
+use rocksdb::checkpoint::Checkpoint;
 use rocksdb::{DB, properties};
 use std::cell::RefCell;
 use std::path::Path;
@@ -99,6 +100,16 @@ impl RocksStore {
         let threads = Threads::start(&shared, options, last_version)
             .map_err(|error| OpenError::Failed { folder: folder.to_path_buf(), why: error.to_string() })?;
         Ok(RocksStore { shared, threads: Mutex::new(Some(threads)) })
+    }
+
+    /// Makes a copy of the store in a folder that does not exist yet, as of one moment between call and return, while
+    /// commits go on. Where files can be linked it shares the table files, which never change, and takes no space of its
+    /// own at first.
+    pub fn checkpoint(&self, folder: &Path) -> Result<()> {
+        self.shared.failure.check()?;
+        Checkpoint::new(&self.shared.database)
+            .and_then(|checkpoint| checkpoint.create_checkpoint(folder))
+            .map_err(read_error)
     }
 
     /// Finishes the commits that wait, syncs, and stops the threads. Later commits are refused; the folder is free for

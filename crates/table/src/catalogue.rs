@@ -19,7 +19,7 @@
 mod rows;
 
 use crate::{TableService, service_error};
-use partita_model::{Property, Record, ServiceError, ServiceProperties, StoredAccessPolicy, TableName};
+use partita_model::{CorruptRecord, Property, Record, ServiceError, ServiceProperties, StoredAccessPolicy, TableName};
 use partita_odata::Filter;
 use partita_store::{Action, Batch, Error as StoreError, Expect, Item, Position, RowRef, Scan, Space, Step, Store};
 use std::collections::{BTreeMap, HashMap};
@@ -185,23 +185,65 @@ async fn read(store: &dyn Store) -> Result<(Known, u64), StoreError> {
     }
 }
 
-fn load_row(row: RowRef<'_>, known: &mut Known, next_space: &mut u64) -> Result<(), partita_model::CorruptRecord> {
-    let record = Record::open(row.value)?;
-    match row.row {
-        NEXT => *next_space = rows::decode_next(record)?,
-        [b'p', account @ ..] => {
-            let account = String::from_utf8_lossy(account).into_owned();
-            known.properties.insert(account, Arc::new(rows::decode_properties(record)?));
+fn load_row(row: RowRef<'_>, known: &mut Known, next_space: &mut u64) -> Result<(), CorruptRecord> {
+    match CatalogueRow::read(row.row, row.value)? {
+        CatalogueRow::NextSpace(next) => *next_space = next,
+        CatalogueRow::ServiceProperties { account, properties } => {
+            known.properties.insert(account, Arc::new(properties));
         }
-        [b't', key @ ..] => {
-            let account = key.split(|&byte| byte == 0).next().unwrap_or_default();
-            let account = String::from_utf8_lossy(account).into_owned();
-            let table = rows::decode_table(account.clone(), record)?;
-            known.tables.entry(account).or_default().insert(table.name.lower(), Arc::new(table));
+        CatalogueRow::Table(table) => {
+            let tables = known.tables.entry(table.account.clone()).or_default();
+            tables.insert(table.name.lower(), Arc::new(table));
         }
-        _ => return Err(partita_model::CorruptRecord),
     }
     Ok(())
+}
+
+/// A row of the catalogue, for those who read a store without the service.
+#[derive(Clone, Debug, PartialEq)]
+pub enum CatalogueRow {
+    /// The space of the next table.
+    NextSpace(u64),
+    /// What an account has set for its service.
+    ServiceProperties {
+        /// The account.
+        account: String,
+        /// What it has set.
+        properties: ServiceProperties,
+    },
+    /// A table.
+    Table(Table),
+}
+
+impl CatalogueRow {
+    /// Where the catalogue is.
+    pub const SPACE: Space = CATALOGUE;
+
+    /// Reads a row of the catalogue.
+    pub fn read(row: &[u8], value: &[u8]) -> Result<CatalogueRow, CorruptRecord> {
+        let record = Record::open(value)?;
+        match row {
+            NEXT => Ok(CatalogueRow::NextSpace(rows::decode_next(record)?)),
+            [b'p', account @ ..] => Ok(CatalogueRow::ServiceProperties {
+                account: String::from_utf8_lossy(account).into_owned(),
+                properties: rows::decode_properties(record)?,
+            }),
+            [b't', key @ ..] => {
+                let account = key.split(|&byte| byte == 0).next().unwrap_or_default();
+                rows::decode_table(String::from_utf8_lossy(account).into_owned(), record).map(CatalogueRow::Table)
+            }
+            _ => Err(CorruptRecord),
+        }
+    }
+
+    /// Where the row belongs in the catalogue.
+    pub fn row(&self) -> Vec<u8> {
+        match self {
+            CatalogueRow::NextSpace(_) => NEXT.to_vec(),
+            CatalogueRow::ServiceProperties { account, .. } => [b"p", account.as_bytes()].concat(),
+            CatalogueRow::Table(table) => table_row(&table.account, &table.name.lower()),
+        }
+    }
 }
 
 fn table_row(account: &str, lower: &str) -> Vec<u8> {

@@ -174,7 +174,10 @@ pub fn binary() -> PathBuf {
 pub fn command() -> Command {
     let mut command = Command::new(binary());
     for (name, _) in std::env::vars_os() {
-        if name.to_string_lossy().starts_with("PARTITA_") || name == "AZURITE_ACCOUNTS" {
+        if name.to_string_lossy().starts_with("PARTITA_")
+            || name == "AZURITE_ACCOUNTS"
+            || name == "AZURE_STORAGE_CONNECTION_STRING"
+        {
             command.env_remove(name);
         }
     }

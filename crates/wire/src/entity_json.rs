@@ -15,6 +15,6 @@ mod decode_tests;
 #[cfg(test)]
 mod write_tests;
 
-pub use decode::{EntityBody, KeyField, decode, decode_table_name};
+pub use decode::{EntityBody, KeyField, decode, decode_table_name, parse_value};
 pub use select::SelectColumns;
-pub use write::{Context, EntityPage, Metadata, TablesContext, write_entity, write_table, write_tables};
+pub use write::{Context, EntityPage, Metadata, TablesContext, write_entity, write_table, write_tables, write_typed};

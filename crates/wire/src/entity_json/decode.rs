@@ -194,6 +194,15 @@ fn number(raw: &str, edm: Option<EdmType>) -> Option<Value> {
     }
 }
 
+/// The value of a text that is known to be of a type, in the form in which it stands in JSON strings.
+pub fn parse_value(text: &str, edm: EdmType) -> Option<Value> {
+    match edm {
+        EdmType::String => Some(Value::String(text.to_owned())),
+        EdmType::DateTime => Ticks::parse_iso(text).filter(|date| *date >= Ticks::MIN_DATE_TIME).map(Value::DateTime),
+        edm => typed_text(text, edm),
+    }
+}
+
 /// The value of a JSON string annotated with a type other than String and DateTime.
 fn typed_text(text: &str, edm: EdmType) -> Option<Value> {
     match edm {

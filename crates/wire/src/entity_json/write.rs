@@ -14,7 +14,7 @@ use crate::json_text::{write_escaped, write_stored, write_string};
 use crate::url::write_entity_path;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
-use partita_model::{CorruptRecord, ETag, EdmType, EntityView, Guid, StoredValue, TimeText, ValueRef};
+use partita_model::{CorruptRecord, ETag, EdmType, EntityView, Guid, Property, StoredValue, TimeText, ValueRef};
 
 /// How much a reply says about itself: the `odata=` parameter of `Accept`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -86,6 +86,28 @@ pub fn write_entity(out: &mut Vec<u8>, ctx: &Context<'_>, entity: &EntityView<'_
     write_members(&mut object, ctx, entity, None)?;
     object.end();
     Ok(())
+}
+
+/// Writes an entity as requests and files have it: with the type of every value that JSON cannot tell. That includes every
+/// Double, since there are readers that take `5.0` for an integer. [`decode`](super::decode) reads the same back.
+pub fn write_typed(out: &mut Vec<u8>, partition_key: &str, row_key: &str, properties: &[Property]) {
+    let mut object = Object::begin(out);
+    object.name("PartitionKey");
+    object.quoted(&[partition_key]);
+    object.name("RowKey");
+    object.quoted(&[row_key]);
+    for Property { name, value } in properties {
+        let value = value.as_ref();
+        let edm = match value {
+            ValueRef::Double(_) => Some(EdmType::Double),
+            value => annotated_type(Metadata::Minimal, value.into()),
+        };
+        object.comma();
+        let written =
+            write_label(object.out, name.as_bytes(), edm).and_then(|()| write_value(object.out, value.into()));
+        written.expect("what came as text is text");
+    }
+    object.end();
 }
 
 /// The body of a reply with a page of entities, growing row by row.

@@ -1,0 +1,117 @@
+//! Logs: records cut into fragments, each with its checksum, none across a block of 32 KiB.
+//!
+//! ```text
+//! fragment = checksum u32 | length u16 | type u8 | bytes          little endian
+//! ```
+//!
+//! A log ends anywhere: the process may have been killed while it wrote. What is then cut short was never acknowledged,
+//! and opening drops it. Damage is told from that by what follows it.
+
+use super::checksum;
+use std::path::Path;
+use std::{fs, io};
+
+const BLOCK_BYTES: usize = 32 << 10;
+const HEADER_BYTES: usize = 7;
+
+/// What a log turned out to be.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Log {
+    /// Every fragment is as it was written.
+    Whole,
+    /// Its end was cut off, this many bytes behind the last whole fragment.
+    Unfinished(usize),
+    /// A fragment at this offset is not as it was written.
+    Damaged(usize),
+}
+
+/// Reads all of a log.
+pub(crate) fn verify(path: &Path) -> io::Result<Log> {
+    Ok(verify_bytes(&fs::read(path)?))
+}
+
+fn verify_bytes(bytes: &[u8]) -> Log {
+    let mut at = 0;
+    while at < bytes.len() {
+        let in_block = BLOCK_BYTES - at % BLOCK_BYTES;
+        if in_block < HEADER_BYTES {
+            // Too little for a header is left empty.
+            at += in_block;
+            continue;
+        }
+        match fragment(&bytes[at..], in_block) {
+            Some(length) => at += length,
+            None if bytes[at..].iter().all(|&byte| byte == 0) => return Log::Unfinished(bytes.len() - at),
+            // Only the last block can have been cut short, by a write that did not end; nothing can follow that.
+            None if bytes.len() - at <= in_block && is_cut(&bytes[at..]) && !holds_fragment(&bytes[at + 1..]) => {
+                return Log::Unfinished(bytes.len() - at);
+            }
+            None => return Log::Damaged(at),
+        }
+    }
+    Log::Whole
+}
+
+/// The length of the fragment that begins here, if it is as it was written.
+fn fragment(bytes: &[u8], in_block: usize) -> Option<usize> {
+    let (header, rest) = bytes.split_first_chunk::<HEADER_BYTES>()?;
+    let length = usize::from(u16::from_le_bytes([header[4], header[5]]));
+    let kind = header[6];
+    let content = rest.get(..length).filter(|_| HEADER_BYTES + length <= in_block && kind != 0)?;
+    let computed = checksum::masked(crc32c::crc32c_append(crc32c::crc32c(&[kind]), content));
+    (computed.to_le_bytes() == header[..4]).then_some(HEADER_BYTES + length)
+}
+
+/// Whether the fragment that begins here goes on behind the end.
+fn is_cut(bytes: &[u8]) -> bool {
+    match bytes.first_chunk::<HEADER_BYTES>() {
+        None => true,
+        Some(header) => bytes.len() - HEADER_BYTES < usize::from(u16::from_le_bytes([header[4], header[5]])),
+    }
+}
+
+/// Whether a whole fragment begins anywhere here. Empty ones would be found by chance.
+fn holds_fragment(bytes: &[u8]) -> bool {
+    (0..bytes.len()).any(|at| fragment(&bytes[at..], BLOCK_BYTES).is_some_and(|length| length > HEADER_BYTES))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn log(records: &[&[u8]]) -> Vec<u8> {
+        let mut bytes = Vec::new();
+        for record in records {
+            let crc = checksum::masked(crc32c::crc32c_append(crc32c::crc32c(&[1]), record));
+            bytes.extend(crc.to_le_bytes());
+            bytes.extend((record.len() as u16).to_le_bytes());
+            bytes.push(1);
+            bytes.extend(*record);
+        }
+        bytes
+    }
+
+    #[test]
+    fn whole_cut_and_damaged() {
+        let good = log(&[&[7; 100], b"second", &[9; 300]]);
+        assert_eq!(verify_bytes(&good), Log::Whole);
+        assert_eq!(verify_bytes(&[]), Log::Whole);
+        let last = 107 + 13;
+        for cut in last + 1..good.len() {
+            assert_eq!(verify_bytes(&good[..cut]), Log::Unfinished(cut - last), "cut at {cut}");
+        }
+        for at in 0..good.len() {
+            let mut bytes = good.clone();
+            bytes[at] ^= 0x10;
+            let begins = [0, 107, last].into_iter().rfind(|&begin| begin <= at).unwrap();
+            // A length of the last record that grew looks like a record that was cut off.
+            let expect = if [last + 4, last + 5].contains(&at) {
+                Log::Unfinished(good.len() - last)
+            } else {
+                Log::Damaged(begins)
+            };
+            assert_eq!(verify_bytes(&bytes), expect, "byte {at}");
+        }
+        assert_eq!(verify_bytes(&[good.clone(), vec![0; 5000]].concat()), Log::Unfinished(5000));
+    }
+}
