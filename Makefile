@@ -5,7 +5,7 @@ export CARGO_TARGET_DIR ?= $(CURDIR)/target
 BINARY := $(CARGO_TARGET_DIR)/release/partita
 CACHE := $(if $(PARTITA_CACHE),$(PARTITA_CACHE),$(HOME)/.cache/partita)
 
-.PHONY: help run build dist test lint unit conformance docs deny bench bench-quick setup setup-tests setup-bench clean
+.PHONY: help run build dist test lint unit conformance docs deny bench bench-quick power setup setup-tests setup-bench clean
 
 help: ## List the tasks.
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-12s %s\n", $$1, $$2}'
@@ -35,6 +35,10 @@ deny: ## Check licences and sources of dependencies, with cargo-deny where it is
 
 conformance: build ## Run the official SDKs against a fresh server.
 	@scripts/conformance $(BINARY)
+
+# `make test` looks at a few disks for each test, this at many. A failure prints the seed that repeats it: make power ARGS='SEED=1'.
+power: build ## Cut the power hundreds of times; ARGS='CUTS=50 SEED=1' sets how often.
+	env CUTS=200 $(ARGS) $(CARGO) test --release -p partita-faults --test power -- --nocapture
 
 dist: build ## Build the server as it is shipped: optimized as a whole and by a profile, stripped.
 	@scripts/dist

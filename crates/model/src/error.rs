@@ -145,6 +145,7 @@ error_table! {
 
     // The server itself.
     ServerBusy                         => "ServerBusy", 503, Late, "The server is busy.";
+    WritesRefused                      => "ServerBusy", 503, Late, "The server takes no writes because one could not be made durable. Its log says why; it has to be restarted.";
     OperationTimedOut                  => "OperationTimedOut", 500, Late, "The operation could not be completed within the permitted time.";
     InternalError                      => "InternalError", 500, Late, "Server encountered an internal error. Please try again after some time.";
 }

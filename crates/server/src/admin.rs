@@ -18,7 +18,10 @@ pub(crate) fn respond(state: &State, request: Request<Incoming>, listens: IpAddr
             "not by this name: use an address or localhost\n".to_owned(),
         ),
         (&Method::GET, "/livez") => (StatusCode::OK, "text/plain", "alive\n".to_owned()),
-        (&Method::GET, "/readyz") => (StatusCode::OK, "text/plain", "ready\n".to_owned()),
+        (&Method::GET, "/readyz") => match state.service.store().writes_refused() {
+            None => (StatusCode::OK, "text/plain", "ready\n".to_owned()),
+            Some(why) => (StatusCode::SERVICE_UNAVAILABLE, "text/plain", format!("takes no writes: {why}\n")),
+        },
         (&Method::GET, "/metrics") => {
             let content_type = "application/openmetrics-text; version=1.0.0; charset=utf-8";
             (StatusCode::OK, content_type, state.metrics.encode())

@@ -82,6 +82,13 @@ pub struct Settings {
     /// Memory for recently read rows and blocks, in MiB [default: 128].
     #[arg(long, value_name = "MIB", env = "PARTITA_CACHE_MIB")]
     pub cache_mib: Option<usize>,
+    /// What is written before it becomes a file of its own, in MiB; up to three times as much is in memory [default: 32].
+    #[arg(long, value_name = "MIB", env = "PARTITA_WRITE_BUFFER_MIB")]
+    pub write_buffer_mib: Option<usize>,
+    /// Start although files are damaged, without what was written behind the damage; for one start.
+    #[arg(long)]
+    #[serde(skip)]
+    pub accept_damage: bool,
 
     /// Certificate chain in a PEM file; serves HTTPS. Needs --key.
     #[arg(long, value_name = "FILE", env = "PARTITA_CERT")]
@@ -252,6 +259,10 @@ pub struct Config {
     pub sync_interval: Duration,
     /// Memory for recently read blocks.
     pub cache_bytes: usize,
+    /// How much is written before it becomes a file of its own.
+    pub write_buffer_bytes: usize,
+    /// Whether to start without what was written behind damage.
+    pub accept_damage: bool,
     /// Certificate chain and private key.
     pub tls: Option<(PathBuf, PathBuf)>,
     /// Who may come in.
@@ -317,6 +328,8 @@ impl Settings {
             durability: settings.durability.unwrap_or(DurabilityName::Sync),
             sync_interval: Duration::from_millis(settings.sync_interval_ms.unwrap_or(100).max(1)),
             cache_bytes: settings.cache_mib.unwrap_or(128).max(1) << 20,
+            write_buffer_bytes: settings.write_buffer_mib.unwrap_or(32).clamp(1, 4096) << 20,
+            accept_damage: settings.accept_damage,
             tls,
             accounts,
             allow_development_key: settings.allow_development_key.unwrap_or(false),
@@ -352,6 +365,8 @@ impl Settings {
             durability: self.durability.or(file.durability),
             sync_interval_ms: self.sync_interval_ms.or(file.sync_interval_ms),
             cache_mib: self.cache_mib.or(file.cache_mib),
+            write_buffer_mib: self.write_buffer_mib.or(file.write_buffer_mib),
+            accept_damage: self.accept_damage,
             cert: self.cert.or(file.cert),
             key: self.key.or(file.key),
             account_list: self.account_list,

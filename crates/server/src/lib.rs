@@ -205,7 +205,13 @@ fn open(config: &Config) -> Result<OpenStore, String> {
                 DurabilityName::Interval => Durability::Interval(config.sync_interval),
                 DurabilityName::None => Durability::None,
             };
-            let options = Options { durability, cache_bytes: config.cache_bytes, ..Options::default() };
+            let options = Options {
+                durability,
+                cache_bytes: config.cache_bytes,
+                write_buffer_bytes: config.write_buffer_bytes,
+                accept_damage: config.accept_damage,
+                ..Options::default()
+            };
             let store = Arc::new(RocksStore::open(location, options).map_err(|error| error.to_string())?);
             (store.clone(), Some(store))
         }

@@ -52,9 +52,8 @@ impl<'a> Committer<'a> {
     }
 
     fn commit(&mut self, commits: Vec<Commit>) {
-        if let Err(error) = self.shared.failure.check() {
-            let why = error.to_string();
-            commits.into_iter().for_each(|commit| drop(commit.answer.send(Err(Error::Unavailable(why.clone())))));
+        if self.shared.failure.is_set() {
+            commits.into_iter().for_each(|commit| drop(commit.answer.send(self.shared.failure.check().map(|()| 0))));
             return;
         }
         let mut group = Group {

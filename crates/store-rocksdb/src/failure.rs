@@ -29,8 +29,13 @@ impl Failure {
     pub(crate) fn check(&self) -> Result<(), Error> {
         match self.0.get() {
             None => Ok(()),
-            Some(why) => Err(Error::Unavailable(format!("the store takes no writes since one failed: {why}"))),
+            Some(why) => Err(Error::WritesRefused(why.clone())),
         }
+    }
+
+    /// What failed.
+    pub(crate) fn why(&self) -> Option<&str> {
+        self.0.get().map(String::as_str)
     }
 
     pub(crate) fn is_set(&self) -> bool {

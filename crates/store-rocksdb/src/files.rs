@@ -3,6 +3,6 @@
 //! RocksDB verifies what it happens to read. Whoever checks a folder wants every byte verified, and wants to know which
 //! rows a damaged place holds; RocksDB has no call for either that we could reach. Both formats are stable and small.
 
-mod checksum;
+pub(crate) mod checksum;
 pub(crate) mod log;
 pub(crate) mod table;

@@ -28,6 +28,8 @@
 //! the callers. The format changes when one of these lines does; a store refuses a folder of a later format in a
 //! sentence.
 //!
+//! Beside the files of RocksDB there is one, `CONDITION`, that says how its logs were written and in what state it was closed.
+//!
 //! `version` is written with every group. Versions therefore go on growing across restarts, whatever has happened to the
 //! clock and to the rows: a deleted row leaves nothing behind that could remember its own.
 //!
@@ -37,11 +39,13 @@
 
 mod commit;
 mod committer;
+mod condition;
 mod counters;
 mod failure;
 mod files;
 mod format;
 mod group;
+mod log_check;
 mod open;
 mod options;
 mod queue;

@@ -2,12 +2,15 @@
 //!
 //! The messages are for whoever started the server; each is one sentence that names the folder.
 
+use crate::condition::{self, Left};
 use crate::format::{FORMAT, FORMAT_KEY, LAST_VERSION_KEY};
-use crate::options::Options;
+use crate::log_check::{self, Damage, Logs};
+use crate::options::{Durability, Options};
 use crate::settings;
 use partita_store::Version;
+use rocksdb::properties::MIN_LOG_NUMBER_TO_KEEP;
 use rocksdb::{DB, ErrorKind, FlushOptions, IteratorMode, WriteBatch};
-use std::fs::{self, File};
+use std::fs::{self, File, TryLockError};
 use std::path::{Path, PathBuf};
 use std::{fmt, io};
 
@@ -48,6 +51,13 @@ pub enum OpenError {
         /// What is wrong.
         why: String,
     },
+    /// A file was damaged, so that commits which were acknowledged would be missing without a word.
+    Damaged {
+        /// The file.
+        file: PathBuf,
+        /// How far it can be relied on at the most.
+        offset: u64,
+    },
     /// Anything else.
     Failed {
         /// The folder.
@@ -75,6 +85,12 @@ impl fmt::Display for OpenError {
             OpenError::Corrupt { folder, why } => {
                 write!(f, "The data folder {} cannot be read: {why}.", folder.display())
             }
+            OpenError::Damaged { file, offset } => write!(
+                f,
+                "The file {} is damaged, at or before byte {offset}, and what was written later would be lost; restore a \
+                 backup, or keep a copy of the folder and start once with --accept-damage to go on without it.",
+                file.display()
+            ),
             OpenError::Failed { folder, why } => {
                 write!(f, "The data folder {} cannot be opened: {why}.", folder.display())
             }
@@ -84,29 +100,115 @@ impl fmt::Display for OpenError {
 
 impl std::error::Error for OpenError {}
 
-/// Opens or creates the database in a folder, and says which version was the last.
-pub(crate) fn open(folder: &Path, options: &Options) -> Result<(DB, Version), OpenError> {
+impl From<Damage> for OpenError {
+    fn from(Damage { file, offset }: Damage) -> OpenError {
+        OpenError::Damaged { file, offset }
+    }
+}
+
+/// A database and what was found when it was opened.
+pub(crate) struct Opened {
+    pub(crate) database: DB,
+    pub(crate) last_version: Version,
+    /// The folder, locked for as long as this is there.
+    pub(crate) lock: File,
+}
+
+/// Opens or creates the database in a folder.
+pub(crate) fn open(folder: &Path, options: &Options) -> Result<Opened, OpenError> {
     let folder = prepare(folder).map_err(|error| io_error(folder, &error))?;
-    let database = settings::database(options)
-        .and_then(|settings| DB::open(&settings, &folder))
-        .map_err(|error| database_error(&folder, &error))?;
-    let last = check_format(&database, &folder)?;
+    let lock = lock(&folder)?;
+    let settings = settings::database(options).map_err(|error| database_error(&folder, &error))?;
+    match condition::left(&folder).map_err(|error| io_error(&folder, &error))? {
+        Left::Closed => {}
+        Left::Damaged(damage) if !options.accept_damage => return Err(damage.into()),
+        Left::Damaged(_) | Left::Open => {
+            check_logs(&folder, &settings, options.accept_damage)?;
+            sync_logs(&folder).map_err(|error| io_error(&folder, &error))?;
+        }
+    }
+    if let Some(written) = condition::written(&folder) {
+        log_check::remove_empty(&folder, written.since).map_err(|error| io_error(&folder, &error))?;
+    }
+    let database = DB::open(&settings, &folder).map_err(|error| database_error(&folder, &error))?;
+    let last_version = check_format(&database, &folder)?;
+    if options.accept_damage {
+        // So that nothing needs a damaged log any longer, and the next start does not find it again.
+        database.flush().map_err(|error| database_error(&folder, &error))?;
+    }
+    condition::note_durability(&folder, options.durability).map_err(|error| io_error(&folder, &error))?;
     write_out_old_logs(&database, &folder)?;
-    Ok((database, last))
+    Ok(Opened { database, last_version, lock })
+}
+
+/// RocksDB has a lock of its own, but files are looked at, and some removed, before it opens them.
+fn lock(folder: &Path) -> Result<File, OpenError> {
+    let failed = |error: io::Error| io_error(folder, &error);
+    let lock = File::open(folder).map_err(failed)?;
+    match lock.try_lock() {
+        Ok(()) => Ok(lock),
+        Err(TryLockError::WouldBlock) => Err(OpenError::Locked { folder: folder.to_path_buf() }),
+        // There are file systems without locks.
+        Err(TryLockError::Error(error)) if error.kind() == io::ErrorKind::Unsupported => Ok(lock),
+        Err(TryLockError::Error(error)) => Err(failed(error)),
+    }
 }
 
 /// Creates the folder where needed, and returns its one true path: RocksDB notices a second opening within a process by
 /// comparing paths as they are spelled.
 fn prepare(folder: &Path) -> io::Result<PathBuf> {
-    let existed = folder.try_exists()?;
+    let missing = folder.ancestors().take_while(|path| path.try_exists().is_ok_and(|exists| !exists));
+    // The last of them may be the empty path, which stands for the folder we are in.
+    let created = missing.filter(|path| !path.as_os_str().is_empty()).count();
     fs::create_dir_all(folder)?;
     let folder = folder.canonicalize()?;
-    if !existed && let Some(parent) = folder.parent() {
-        // RocksDB syncs what is in the folder. That the folder itself is there has to be synced too, or a power cut takes
-        // it with every acknowledged commit.
-        File::open(parent)?.sync_all()?;
+    if !folder.join("CURRENT").try_exists()? {
+        // RocksDB syncs what is in the folder. That the folder itself is there, and those above it, has to be synced too, or a
+        // power cut takes it with every acknowledged commit. A start that was interrupted may have made any of them; one that
+        // we may not open is none of ours.
+        for (index, above) in folder.ancestors().skip(1).enumerate() {
+            let synced = File::open(above).and_then(|above| above.sync_all());
+            if index < created {
+                synced?;
+            }
+        }
     }
     Ok(folder)
+}
+
+/// Makes durable what a process has left behind that was killed. RocksDB replays it and writes a new log, but does not sync
+/// the old one: a power cut could then take what readers have seen, out of the middle of what was committed.
+fn sync_logs(folder: &Path) -> io::Result<()> {
+    let logs = log_check::numbered(folder)?;
+    for (_, log) in &logs {
+        File::open(log)?.sync_data()?;
+    }
+    File::open(folder)?.sync_all()
+}
+
+/// Refuses logs that RocksDB would replay only in part, although all of it was acknowledged. Where that may be, or is accepted,
+/// ends them where the first part ends.
+fn check_logs(folder: &Path, settings: &rocksdb::Options, accept_damage: bool) -> Result<(), OpenError> {
+    let failed = |error| io_error(folder, &error);
+    let Some(written) = condition::written(folder) else { return Ok(()) };
+    let logs = Logs::read(folder, written.since).map_err(failed)?;
+    if logs.damage(0).is_some() {
+        // It may be in a log that is no longer needed and was about to be removed. RocksDB knows, and opened like this it
+        // leaves the folder as it is.
+        let database =
+            DB::open_for_read_only(settings, folder, false).map_err(|error| database_error(folder, &error))?;
+        match logs.damage(least_log_needed(&database)) {
+            Some(damage) if written.synced && !accept_damage => return Err(damage.into()),
+            Some(damage) => logs.end_at(&damage).map_err(failed)?,
+            None => {}
+        }
+    }
+    Ok(())
+}
+
+/// Logs with lesser numbers are left over, and not replayed.
+pub(crate) fn least_log_needed(database: &DB) -> u64 {
+    database.property_int_value(MIN_LOG_NUMBER_TO_KEEP).ok().flatten().unwrap_or(0)
 }
 
 fn check_format(database: &DB, folder: &Path) -> Result<Version, OpenError> {
@@ -116,17 +218,17 @@ fn check_format(database: &DB, folder: &Path) -> Result<Version, OpenError> {
         if database.iterator(IteratorMode::Start).next().is_some() {
             return Err(corrupt("it holds a database that Partita did not write"));
         }
-        mark(database).map_err(|error| database_error(folder, &error))?;
+        mark(database, 0).map_err(|error| database_error(folder, &error))?;
         return Ok(0);
     };
     let found = format.try_into().map(u32::from_be_bytes).map_err(|_| corrupt("its format mark is damaged"))?;
     if found > FORMAT {
         return Err(OpenError::TooNew { folder: folder.to_path_buf(), found });
     }
-    match read(LAST_VERSION_KEY)? {
-        Some(last) => last.try_into().map(Version::from_be_bytes).map_err(|_| corrupt("its last version is damaged")),
-        None => Err(corrupt("its last version is missing")),
-    }
+    let last = read(LAST_VERSION_KEY)?.ok_or_else(|| corrupt("its last version is missing"))?;
+    let last = last.try_into().map(Version::from_be_bytes).map_err(|_| corrupt("its last version is damaged"))?;
+    mark(database, last).map_err(|error| database_error(folder, &error))?;
+    Ok(last)
 }
 
 /// Rows that were replayed from logs stay in memory, and the logs in the folder, until enough rows have come to be worth
@@ -143,13 +245,12 @@ fn write_out_old_logs(database: &DB, folder: &Path) -> Result<(), OpenError> {
     Ok(())
 }
 
-/// Not synced: the marks stand in the log before the first commit, whose sync covers them. If they are lost there is no
-/// row either, and the next start writes them anew.
-fn mark(database: &DB) -> Result<(), rocksdb::Error> {
+/// The first record of the new log. Synced whatever the durability: `log_check` relies on it.
+fn mark(database: &DB, last: Version) -> Result<(), rocksdb::Error> {
     let mut marks = WriteBatch::default();
     marks.put(FORMAT_KEY, FORMAT.to_be_bytes());
-    marks.put(LAST_VERSION_KEY, 0_u64.to_be_bytes());
-    database.write(marks)
+    marks.put(LAST_VERSION_KEY, last.to_be_bytes());
+    database.write_opt(marks, &settings::write(Durability::Sync))
 }
 
 pub(crate) fn io_error(folder: &Path, error: &io::Error) -> OpenError {

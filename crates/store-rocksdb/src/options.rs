@@ -10,13 +10,23 @@ pub struct Options {
     pub durability: Durability,
     /// Memory for rows and blocks that were read, filled as they are read.
     pub cache_bytes: usize,
+    /// How much is written before it becomes a table file. Up to three times as much is in memory, and in the log.
+    pub write_buffer_bytes: usize,
+    /// Open a folder although files are damaged, without what was written behind the damage.
+    pub accept_damage: bool,
     /// Where versions come from.
     pub clock: Clock,
 }
 
 impl Default for Options {
     fn default() -> Options {
-        Options { durability: Durability::Sync, cache_bytes: 128 << 20, clock: Clock::system() }
+        Options {
+            durability: Durability::Sync,
+            cache_bytes: 128 << 20,
+            write_buffer_bytes: 32 << 20,
+            accept_damage: false,
+            clock: Clock::system(),
+        }
     }
 }
 

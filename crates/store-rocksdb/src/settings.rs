@@ -24,7 +24,7 @@ pub(crate) fn database(options: &Options) -> Result<rocksdb::Options, rocksdb::E
     settings.create_if_missing(true);
 
     log(&mut settings);
-    memory_and_files(&mut settings);
+    memory_and_files(&mut settings, options.write_buffer_bytes);
     tables(&mut settings, options.cache_bytes - row_cache_bytes(options));
     tidiness(&mut settings);
     Ok(settings)
@@ -45,7 +45,7 @@ fn log(settings: &mut rocksdb::Options) {
     // order: a hole, then intact records. With `Sync` nothing behind the last sync was acknowledged, so stopping at the
     // first record that is not whole loses nothing, and keeps batches whole. The stricter mode, which tolerates a cut
     // record at the very end only, would refuse to open the folder after such a power cut. What it would notice in
-    // return is a synced log that went bad later.
+    // return, a synced log that went bad later, is noticed by `log_check`.
     settings.set_wal_recovery_mode(DBRecoveryMode::PointInTime);
     // Logs are not recycled, though a sync of one takes two thirds of the time: RocksDB itself warns of a hole that recovery
     // up to a point in time may leave behind with them (`SanitizeOptions` in `db_impl_open.cc`).
@@ -54,10 +54,10 @@ fn log(settings: &mut rocksdb::Options) {
     settings.set_wal_bytes_per_sync(512 * KIB as u64);
 }
 
-fn memory_and_files(settings: &mut rocksdb::Options) {
+fn memory_and_files(settings: &mut rocksdb::Options, write_buffer_bytes: usize) {
     // At most three of them: one that fills, one that is written out, one in reserve before writers have to wait. Their
     // sum is also what a start after a crash may have to replay.
-    settings.set_write_buffer_size(32 * MIB);
+    settings.set_write_buffer_size(write_buffer_bytes);
     settings.set_max_write_buffer_number(3);
     settings.set_memtable_prefix_bloom_ratio(WRITE_BUFFER_FILTER_RATIO);
     settings.set_memtable_whole_key_filtering(true);

@@ -2,10 +2,11 @@
 
 use crate::commit::Commit;
 use crate::committer::Committer;
+use crate::condition;
 use crate::counters::Counters;
 use crate::failure::{Failure, read_error};
 use crate::format::split_value;
-use crate::open::{self, OpenError};
+use crate::open::{self, OpenError, Opened};
 use crate::options::{Durability, Options};
 use crate::queue::Queue;
 use crate::reclaim;
@@ -21,6 +22,7 @@ use partita_store::{
 use rocksdb::checkpoint::Checkpoint;
 use rocksdb::{DB, properties};
 use std::cell::RefCell;
+use std::fs::File;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
@@ -63,6 +65,8 @@ pub(crate) struct Shared {
     /// Whether something was written that was not synced.
     pub(crate) unsynced: AtomicBool,
     pub(crate) closing: AtomicBool,
+    /// Let go of behind the database.
+    _lock: File,
 }
 
 /// Where a row was looked for last.
@@ -84,7 +88,7 @@ impl RocksStore {
     /// Opens the store in a folder, or makes a new one there. The folder belongs to this store until it is closed.
     pub fn open(folder: impl AsRef<Path>, options: Options) -> std::result::Result<RocksStore, OpenError> {
         let folder = folder.as_ref();
-        let (database, last_version) = open::open(folder, &options)?;
+        let Opened { database, last_version, lock } = open::open(folder, &options)?;
         let shared = Arc::new(Shared {
             database,
             rows: RowCache::new(settings::row_cache_bytes(&options)),
@@ -96,6 +100,7 @@ impl RocksStore {
             last_group: AtomicU64::new(0),
             unsynced: AtomicBool::new(false),
             closing: AtomicBool::new(false),
+            _lock: lock,
         });
         let threads = Threads::start(&shared, options, last_version)
             .map_err(|error| OpenError::Failed { folder: folder.to_path_buf(), why: error.to_string() })?;
@@ -130,6 +135,7 @@ impl RocksStore {
         self.shared.closing.store(true, Ordering::Release);
         self.shared.database.cancel_all_background_work(true);
         let _ = threads.reclaim.join();
+        self.shared.note_closed();
     }
 }
 
@@ -153,7 +159,9 @@ impl Threads {
         let committer = spawn("partita-commit", shared, move |shared| {
             Committer::new(shared, durability, versions, to_reclaim).run();
         })?;
-        let reclaim = spawn("partita-reclaim", shared, move |shared| reclaim::run(shared, &dropped))?;
+        let reclaim = spawn("partita-reclaim", shared, move |shared| {
+            reclaim::run(shared, &dropped, &settings::write(durability));
+        })?;
         let sync = match durability {
             Durability::Sync | Durability::None => None,
             Durability::Interval(interval) => {
@@ -191,6 +199,14 @@ impl Shared {
         match self.database.flush_wal(true) {
             Ok(()) => self.counters.syncs.add(1),
             Err(error) => self.failure.set(error.as_ref()),
+        }
+    }
+
+    /// From now on the files stay as they are.
+    fn note_closed(&self) {
+        if !self.failure.is_set() {
+            // Without the note the next start knows less; nothing else depends on it.
+            let _ = condition::note_closed(self.database.path(), open::least_log_needed(&self.database));
         }
     }
 
@@ -277,6 +293,10 @@ impl Store for RocksStore {
         }
     }
 
+    fn writes_refused(&self) -> Option<String> {
+        self.shared.failure.why().map(str::to_owned)
+    }
+
     fn figures(&self) -> Vec<(&'static str, u64)> {
         let Shared { counters, queue, spaces, .. } = &*self.shared;
         let property = |name| self.shared.property(name);
@@ -288,7 +308,8 @@ impl Store for RocksStore {
             ("commit_late_reads_total", counters.committer_reads.get()),
             ("commit_queue_commits", queue.len() as u64),
             ("syncs_total", counters.syncs.get()),
-            ("writes_failed", u64::from(self.shared.failure.is_set())),
+            ("writes_refused", u64::from(self.shared.failure.is_set())),
+            ("background_errors_total", property(properties::BACKGROUND_ERRORS)),
             ("dropped_spaces", spaces.dropped_count() as u64),
             ("reclaims_pending", counters.reclaims_pending.get()),
             ("estimated_rows", property(properties::ESTIMATE_NUM_KEYS)),

@@ -212,7 +212,7 @@ async fn child_writes_until_the_disk_is_full() {
     while let Some(ended) = writers.join_next().await {
         match ended.expect("the writer does not panic") {
             Error::OutcomeUnknown(_) => unknown += 1,
-            Error::Unavailable(why) => assert!(why.contains("takes no writes"), "{why}"),
+            Error::WritesRefused(why) => assert!(why.contains("File too large"), "{why}"),
             other => panic!("{other}"),
         }
     }
@@ -220,10 +220,11 @@ async fn child_writes_until_the_disk_is_full() {
 
     // Small enough that it would fit.
     match store.commit(batch(SPACE, b"later", vec![put(b"r", "")])).await {
-        Err(Error::Unavailable(why)) => assert!(why.contains("File too large"), "{why}"),
+        Err(Error::WritesRefused(why)) => assert!(why.contains("File too large"), "{why}"),
         other => panic!("a write after a failed one: {other:?}"),
     }
-    assert_eq!(figure(&store, "writes_failed"), 1);
+    assert_eq!(figure(&store, "writes_refused"), 1);
+    assert!(store.writes_refused().is_some_and(|why| why.contains("File too large")), "{:?}", store.writes_refused());
     for writer in 0..WRITERS {
         let last = last_number(&store, writer).await;
         let row = get(&store, &[writer], &[&last.to_be_bytes()[..], &[0]].concat()).await.expect("reads go on");

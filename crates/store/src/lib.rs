@@ -192,6 +192,9 @@ pub enum Error {
     OutcomeUnknown(String),
     /// Nothing was changed or read; trying again may help.
     Unavailable(String),
+    /// Nothing was changed, and no change is taken any more, because an earlier one could not be made durable. Reads go on.
+    /// Only opening the store anew can help.
+    WritesRefused(String),
     /// What is stored cannot be read; trying again will not help.
     Corrupt(String),
 }
@@ -203,6 +206,7 @@ impl fmt::Display for Error {
             Error::SpaceDropped => f.write_str("the space was dropped"),
             Error::OutcomeUnknown(why) => write!(f, "outcome unknown: {why}"),
             Error::Unavailable(why) => write!(f, "unavailable: {why}"),
+            Error::WritesRefused(why) => write!(f, "no more writes are taken: {why}"),
             Error::Corrupt(why) => write!(f, "corrupt: {why}"),
         }
     }
@@ -234,6 +238,11 @@ pub trait Store: fmt::Debug + Send + Sync + 'static {
     /// that its rows now have. The version is greater than any that a row of the batch ever had, and not less than the
     /// clock at the time of the commit.
     async fn commit(&self, batch: Batch) -> Result<Version>;
+
+    /// Why no changes are taken any more, or nothing if they are.
+    fn writes_refused(&self) -> Option<String> {
+        None
+    }
 
     /// Figures of the engine for people who watch it: names in `snake_case` with the unit last. One that ends in `_total`
     /// only grows.

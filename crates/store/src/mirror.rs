@@ -81,6 +81,7 @@ impl Pairs {
             (Error::SpaceDropped, Error::SpaceDropped)
             | (Error::OutcomeUnknown(_), Error::OutcomeUnknown(_))
             | (Error::Unavailable(_), Error::Unavailable(_))
+            | (Error::WritesRefused(_), Error::WritesRefused(_))
             | (Error::Corrupt(_), Error::Corrupt(_)) => true,
             _ => false,
         }
@@ -193,6 +194,10 @@ impl<L: Store, R: Store> Store for Mirror<L, R> {
         };
         assert!(same, "{batch:?} differs, or a version was given twice:\n left {left:?}\nright {right:?}");
         left
+    }
+
+    fn writes_refused(&self) -> Option<String> {
+        self.left.writes_refused().or_else(|| self.right.writes_refused())
     }
 
     fn figures(&self) -> Vec<(&'static str, u64)> {

@@ -81,6 +81,10 @@ fn service_error(error: StoreError) -> ServiceError {
             error!(%why, "the store is unavailable");
             ServiceError::ServerBusy
         }
+        StoreError::WritesRefused(why) => {
+            error!(%why, "the store takes no writes any more; it has to be restarted");
+            ServiceError::WritesRefused
+        }
         StoreError::OutcomeUnknown(why) => {
             error!(%why, "the outcome of a commit is unknown");
             ServiceError::OperationTimedOut

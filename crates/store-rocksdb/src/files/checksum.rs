@@ -1,6 +1,6 @@
 //! The checksum that RocksDB stores: CRC-32C, masked because a checksum of bytes that hold checksums is a weak one.
 
-pub(super) fn masked(crc: u32) -> u32 {
+pub(crate) fn masked(crc: u32) -> u32 {
     crc.rotate_right(15).wrapping_add(0xA282_EAD8)
 }
 

@@ -1,18 +1,11 @@
-//! Logs: records cut into fragments, each with its checksum, none across a block of 32 KiB.
-//!
-//! ```text
-//! fragment = checksum u32 | length u16 | type u8 | bytes          little endian
-//! ```
+//! Whole logs, and what they lack; see [`log_check`](crate::log_check) for their format.
 //!
 //! A log ends anywhere: the process may have been killed while it wrote. What is then cut short was never acknowledged,
 //! and opening drops it. Damage is told from that by what follows it.
 
-use super::checksum;
+use crate::log_check::{BLOCK_BYTES, HEADER_BYTES, fragment};
 use std::path::Path;
 use std::{fs, io};
-
-const BLOCK_BYTES: usize = 32 << 10;
-const HEADER_BYTES: usize = 7;
 
 /// What a log turned out to be.
 #[derive(Debug, PartialEq, Eq)]
@@ -39,8 +32,8 @@ fn verify_bytes(bytes: &[u8]) -> Log {
             at += in_block;
             continue;
         }
-        match fragment(&bytes[at..], in_block) {
-            Some(length) => at += length,
+        match fragment(&bytes[at..bytes.len().min(at + in_block)]) {
+            Some(fragment) => at += HEADER_BYTES + fragment.bytes.len(),
             None if bytes[at..].iter().all(|&byte| byte == 0) => return Log::Unfinished(bytes.len() - at),
             // Only the last block can have been cut short, by a write that did not end; nothing can follow that.
             None if bytes.len() - at <= in_block && is_cut(&bytes[at..]) && !holds_fragment(&bytes[at + 1..]) => {
@@ -50,16 +43,6 @@ fn verify_bytes(bytes: &[u8]) -> Log {
         }
     }
     Log::Whole
-}
-
-/// The length of the fragment that begins here, if it is as it was written.
-fn fragment(bytes: &[u8], in_block: usize) -> Option<usize> {
-    let (header, rest) = bytes.split_first_chunk::<HEADER_BYTES>()?;
-    let length = usize::from(u16::from_le_bytes([header[4], header[5]]));
-    let kind = header[6];
-    let content = rest.get(..length).filter(|_| HEADER_BYTES + length <= in_block && kind != 0)?;
-    let computed = checksum::masked(crc32c::crc32c_append(crc32c::crc32c(&[kind]), content));
-    (computed.to_le_bytes() == header[..4]).then_some(HEADER_BYTES + length)
 }
 
 /// Whether the fragment that begins here goes on behind the end.
@@ -72,12 +55,13 @@ fn is_cut(bytes: &[u8]) -> bool {
 
 /// Whether a whole fragment begins anywhere here. Empty ones would be found by chance.
 fn holds_fragment(bytes: &[u8]) -> bool {
-    (0..bytes.len()).any(|at| fragment(&bytes[at..], BLOCK_BYTES).is_some_and(|length| length > HEADER_BYTES))
+    (0..bytes.len()).any(|at| fragment(&bytes[at..]).is_some_and(|fragment| !fragment.bytes.is_empty()))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::files::checksum;
 
     fn log(records: &[&[u8]]) -> Vec<u8> {
         let mut bytes = Vec::new();
