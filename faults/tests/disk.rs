@@ -192,7 +192,12 @@ fn read_disk(data: &Path) -> Image {
     let mut image = Image::default();
     image.nodes.insert("data".into(), None);
     for file in fs::read_dir(data).expect("a folder") {
-        let path = file.expect("a file").path();
+        let file = file.expect("a file");
+        // A process that was killed leaves its socket behind.
+        if !file.file_type().expect("a file").is_file() {
+            continue;
+        }
+        let path = file.path();
         let name = path.file_name().expect("it has a name");
         image.nodes.insert(Path::new("data").join(name), Some(fs::read(&path).expect("a file")));
     }
