@@ -5,7 +5,8 @@ export CARGO_TARGET_DIR ?= $(CURDIR)/target
 BINARY := $(CARGO_TARGET_DIR)/release/partita
 CACHE := $(if $(PARTITA_CACHE),$(PARTITA_CACHE),$(HOME)/.cache/partita)
 
-.PHONY: help run build dist test lint unit conformance docs deny bench bench-quick power setup setup-tests setup-bench clean
+.PHONY: help run build dist test lint unit crash crash-quick torture power conformance docs deny bench bench-quick \
+	setup setup-tests setup-bench clean
 
 help: ## List the tasks.
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-12s %s\n", $$1, $$2}'
@@ -17,7 +18,7 @@ build: setup ## Build the server.
 	@test -x $(BINARY) || echo "Building Partita. The first build compiles RocksDB and takes about 12 minutes on 2 cores."
 	$(CARGO) build --release --bin partita
 
-test: setup-tests lint unit docs deny conformance ## Run everything that CI runs.
+test: setup-tests lint unit crash-quick docs deny conformance ## Run everything that CI runs.
 	@echo "All tests passed."
 
 lint: setup ## Check formatting and lints.
@@ -32,6 +33,18 @@ docs: setup ## Build the documentation of the crates.
 
 deny: ## Check licences and sources of dependencies, with cargo-deny where it is installed.
 	@scripts/deny
+
+# The seed is printed; ARGS='--seed 7' asks the same again.
+TORTURE = $(CARGO) build --release --bin torture && $(CARGO_TARGET_DIR)/release/torture
+
+crash-quick: build ## Kill the server 250 times under load and check that nothing is lost, about a minute.
+	@$(TORTURE) crash --crashes 250 --partita $(BINARY) $(ARGS)
+
+crash: build ## The same 10,000 times, about an hour.
+	@$(TORTURE) crash --crashes 10000 --partita $(BINARY) $(ARGS)
+
+torture: build ## Check what many clients see at once, a minute, with restarts. ARGS='--seconds 600' passes flags.
+	@$(TORTURE) history --seconds 60 --restarts --partita $(BINARY) $(ARGS)
 
 conformance: build ## Run the official SDKs against a fresh server.
 	@scripts/conformance $(BINARY)

@@ -54,10 +54,10 @@ pub struct ChangeError {
     pub error: ServiceError,
 }
 
-/// Items for the changes before the first one that cannot be made, and why it cannot.
+/// Items for the changes, or for those before the first one that cannot be made, its index, and why it cannot.
 struct Plan {
     items: Vec<Item>,
-    refused: Option<ServiceError>,
+    refused: Option<(usize, ServiceError)>,
 }
 
 impl TableService {
@@ -75,11 +75,10 @@ impl TableService {
                 // A change is refused by its index only if all before it could be made, so those are still checked.
                 items.iter_mut().for_each(|item| item.action = Action::Nothing);
             }
-            let index = items.len();
             let batch = Batch { space: table.space, partition: partition.clone(), items, drop_space: None };
             match (self.store.commit(batch).await, refused) {
                 (Ok(version), None) => return Ok(Applied { timestamp: Ticks(version), records }),
-                (Ok(_), Some(error)) => return Err(ChangeError { index, error }),
+                (Ok(_), Some((index, error))) => return Err(ChangeError { index, error }),
                 (Err(StoreError::Conflict { index, found }), _) => {
                     if let Some(error) = changes[index].kind.explain(found) {
                         return Err(ChangeError { index, error });
@@ -95,7 +94,7 @@ impl TableService {
 
     async fn plan(&self, table: &Table, partition: &[u8], changes: &[Change]) -> Result<Plan, ServiceError> {
         let mut items = Vec::with_capacity(changes.len());
-        for change in changes {
+        for (index, change) in changes.iter().enumerate() {
             let row = RowKey::to_ordered(change.row_key.as_str()).into_owned();
             let (partition_key, row_key) = (change.partition_key.as_str(), change.row_key.as_str());
             let planned = match &change.kind {
@@ -109,7 +108,8 @@ impl TableService {
                 ChangeKind::Merge(properties, if_match) => {
                     let present = self.store.read(table.space, partition, &row).await.map_err(service_error)?;
                     let found = present.as_ref().map(|row| row.version);
-                    if !expected(*if_match).holds(found) {
+                    let as_read = found.map_or(Expect::Absent, Expect::Version);
+                    let planned = if !expected(*if_match).holds(found) {
                         Err(change.kind.explain(found).expect("an unmet condition of the client has a name"))
                     } else {
                         let merged = match &present {
@@ -117,14 +117,18 @@ impl TableService {
                             None => Ok(properties.clone()),
                         };
                         let merged = merged.map_err(corrupt)?;
-                        check_limits(partition_key, row_key, &merged)
-                            .map(|()| (found.map_or(Expect::Absent, Expect::Version), put(&merged)))
+                        check_limits(partition_key, row_key, &merged).map(|()| (as_read, put(&merged)))
+                    };
+                    // What it is refused for was read before the others are checked, and must still be so then.
+                    if planned.is_err() && index > 0 {
+                        items.push(Item { row: row.clone(), expect: as_read, action: Action::Nothing });
                     }
+                    planned
                 }
             };
             match planned {
                 Ok((expect, action)) => items.push(Item { row, expect, action }),
-                Err(error) => return Ok(Plan { items, refused: Some(error) }),
+                Err(error) => return Ok(Plan { items, refused: Some((index, error)) }),
             }
         }
         Ok(Plan { items, refused: None })

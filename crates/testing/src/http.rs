@@ -212,6 +212,11 @@ impl Connection {
         Connection::over(tcp(address))
     }
 
+    /// As [`Connection::open`]; an error if nobody listens.
+    pub fn try_open(address: SocketAddr) -> io::Result<Connection> {
+        try_tcp(address).map(Connection::over)
+    }
+
     pub fn over(stream: impl Stream + 'static) -> Connection {
         Connection { stream: BufReader::new(Box::new(stream)) }
     }
@@ -291,11 +296,15 @@ impl Connection {
 
 /// A socket that fails rather than waits for ever.
 pub fn tcp(address: SocketAddr) -> TcpStream {
-    let stream = TcpStream::connect(address).expect("the server listens");
-    stream.set_read_timeout(Some(PATIENCE)).expect("a socket takes a timeout");
-    stream.set_write_timeout(Some(PATIENCE)).expect("a socket takes a timeout");
-    stream.set_nodelay(true).expect("a socket takes an option");
-    stream
+    try_tcp(address).expect("the server listens")
+}
+
+fn try_tcp(address: SocketAddr) -> io::Result<TcpStream> {
+    let stream = TcpStream::connect(address)?;
+    stream.set_read_timeout(Some(PATIENCE))?;
+    stream.set_write_timeout(Some(PATIENCE))?;
+    stream.set_nodelay(true)?;
+    Ok(stream)
 }
 
 /// Percent-encodes everything but unreserved characters.

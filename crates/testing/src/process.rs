@@ -172,7 +172,12 @@ pub fn binary() -> PathBuf {
 
 /// The binary with nothing of the environment that would set it up.
 pub fn command() -> Command {
-    let mut command = Command::new(binary());
+    command_of(&binary())
+}
+
+/// As [`command`], of another binary.
+pub fn command_of(binary: &Path) -> Command {
+    let mut command = Command::new(binary);
     for (name, _) in std::env::vars_os() {
         if name.to_string_lossy().starts_with("PARTITA_")
             || name == "AZURITE_ACCOUNTS"
