@@ -5,8 +5,8 @@ export CARGO_TARGET_DIR ?= $(CURDIR)/target
 BINARY := $(CARGO_TARGET_DIR)/release/partita
 CACHE := $(if $(PARTITA_CACHE),$(PARTITA_CACHE),$(HOME)/.cache/partita)
 
-.PHONY: help run build dist test lint unit crash crash-quick torture power conformance docs deny bench bench-quick \
-	setup setup-tests setup-bench clean
+.PHONY: help run build dist test lint unit crash crash-quick torture power fuzz fuzz-quick conformance docs deny bench \
+	bench-quick setup setup-tests setup-bench clean
 
 help: ## List the tasks.
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-12s %s\n", $$1, $$2}'
@@ -64,6 +64,15 @@ bench: setup-bench dist ## Compare with others, about 25 minutes; writes docs/be
 
 bench-quick: setup-bench dist ## Compare with others, less than 3 minutes.
 	@$(BENCH) --quick --out $(CARGO_TARGET_DIR)/bench-quick $(ARGS)
+
+FUZZ_SECONDS ?= 1800
+
+fuzz: ## Fuzz each target for FUZZ_SECONDS (1800), with cargo-fuzz and a nightly compiler.
+	@scripts/fuzz $(FUZZ_SECONDS)
+
+fuzz-quick: ## Run the stored inputs of all fuzz targets; where cargo-fuzz is installed, fuzz each for 10 s.
+	$(CARGO) test --release -p partita-fuzzing
+	@FUZZ_OPTIONAL=1 scripts/fuzz 10
 
 setup:
 	@scripts/setup build

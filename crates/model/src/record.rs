@@ -124,7 +124,16 @@ impl<'a> Record<'a> {
 
     /// The properties in order. After an error there is nothing more.
     pub fn iter(self) -> impl Iterator<Item = Result<(&'a str, ValueRef<'a>), CorruptRecord>> {
-        self.stored().map(|property| property.and_then(|(name, value)| Ok((text(name)?, value.to_value_ref()?))))
+        let mut stored = self.stored();
+        let mut is_whole = true;
+        std::iter::from_fn(move || {
+            if !is_whole {
+                return None;
+            }
+            let property = stored.next()?.and_then(|(name, value)| Ok((text(name)?, value.to_value_ref()?)));
+            is_whole = property.is_ok();
+            Some(property)
+        })
     }
 
     /// The properties in order, for those who check texts themselves. After an error there is nothing more.
@@ -305,6 +314,12 @@ mod tests {
             let record = Record::open(&bytes[..bytes.len() - cut]).unwrap();
             prop_assert!(record.merged(&[]).map_or(true, |read| read.len() < properties.len()));
         }
+    }
+
+    #[test]
+    fn nothing_follows_a_damaged_text() {
+        let record = Record::open(b"\x01\x01a\x08\x01\xFF\x01b\x02\x01").unwrap();
+        assert_eq!(record.iter().collect::<Vec<_>>(), [Err(CorruptRecord)]);
     }
 
     #[test]

@@ -97,7 +97,9 @@ impl Ticks {
         if !scan.0.is_empty() || hours > 23 || minutes > 59 || seconds > 60 || parts.next()? != "GMT" {
             return None;
         }
-        Some(Ticks(days_from_civil(year, month, day)? * PER_DAY + (hours * 3600 + minutes * 60 + seconds) * PER_SECOND))
+        let ticks = days_from_civil(year, month, day)? * PER_DAY + (hours * 3600 + minutes * 60 + seconds) * PER_SECOND;
+        // A leap second may lead out of the last year.
+        (ticks <= Ticks::MAX.0).then_some(Ticks(ticks))
     }
 
     /// Writes the date of an HTTP header.
@@ -303,6 +305,8 @@ mod tests {
         assert_eq!(Ticks::parse_rfc1123("Thu, 01 Jan 2026 00:00:00 GMT"), Some(date));
         assert_eq!(Ticks::parse_rfc1123("Thu, 01 Jan 2026 00:00:00 CET"), None);
         assert_eq!(Ticks::parse_rfc1123("2026-01-01T00:00:00Z"), None);
+        assert_eq!(Ticks::parse_rfc1123("Wed, 31 Dec 2025 23:59:60 GMT"), Some(date));
+        assert_eq!(Ticks::parse_rfc1123("Fri, 31 Dec 9999 23:59:60 GMT"), None);
     }
 
     proptest! {

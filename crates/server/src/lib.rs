@@ -18,6 +18,7 @@ mod exchange;
 mod folder_source;
 mod handlers;
 mod header_name;
+mod headers;
 mod host;
 mod listen;
 mod metrics;

@@ -1,6 +1,6 @@
 //! Content negotiation: which JSON a client wants, and what it may send.
 
-use crate::request::Headers;
+use crate::headers::Headers;
 use http::header;
 use partita_model::ServiceError;
 use partita_wire::entity_json::Metadata;

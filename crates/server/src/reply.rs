@@ -2,7 +2,7 @@
 
 use crate::bounds::Share;
 use crate::header_name::{self, Name};
-use crate::request::Headers;
+use crate::headers::Headers;
 use partita_model::{Layer, ServiceError, Status, Ticks};
 use partita_wire::batch::PartReply;
 use partita_wire::entity_json::Metadata;

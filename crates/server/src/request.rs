@@ -2,15 +2,15 @@
 
 use crate::address::Address;
 use crate::header_name;
+use crate::headers::Headers;
 use crate::operation::{Asked, Operation};
 use crate::query_string::Query;
 use crate::resource::Resource;
 use http::request::Parts;
-use http::{HeaderMap, HeaderName, header};
+use http::{HeaderName, header};
 use partita_model::limits::{CLIENT_REQUEST_ID_BYTES_MAX, REQUEST_SECONDS_MAX};
 use partita_model::{ServiceError, Ticks};
 use partita_wire::batch::Part;
-use std::borrow::Cow;
 use std::time::Duration;
 
 /// The version with which the service began.
@@ -41,15 +41,6 @@ pub(crate) struct Message<'a> {
     pub(crate) query: &'a Query,
     pub(crate) headers: Headers<'a>,
     pub(crate) body: &'a [u8],
-}
-
-/// The headers of a message. A value that is no text reads as an empty one.
-#[derive(Clone, Copy, Debug)]
-pub(crate) enum Headers<'a> {
-    /// Of a plain request.
-    Request(&'a HeaderMap),
-    /// Of a part of a batch, as they were written: to make a map of them would cost more than the few lookups.
-    Part(&'a [(&'a str, Cow<'a, str>)]),
 }
 
 /// A part of a batch, read.
@@ -128,33 +119,6 @@ impl<'a> PartMessage<'a> {
 
     pub(crate) fn message(&self) -> Message<'_> {
         Message { operation: &self.operation, query: &self.query, headers: self.headers, body: self.body }
-    }
-}
-
-impl<'a> Headers<'a> {
-    /// The first value of a header.
-    pub(crate) fn get(self, name: &HeaderName) -> Option<&'a str> {
-        match self {
-            Headers::Request(headers) => headers.get(name).map(|value| value.to_str().unwrap_or_default()),
-            Headers::Part(headers) => {
-                let found = headers.iter().find(|(given, _)| given.eq_ignore_ascii_case(name.as_str()));
-                found.map(|(_, value)| &**value)
-            }
-        }
-    }
-
-    pub(crate) fn contains(self, name: &HeaderName) -> bool {
-        self.get(name).is_some()
-    }
-
-    /// Whether a header was given more than once.
-    fn is_repeated(self, name: &HeaderName) -> bool {
-        match self {
-            Headers::Request(headers) => headers.get_all(name).iter().nth(1).is_some(),
-            Headers::Part(headers) => {
-                headers.iter().filter(|(given, _)| given.eq_ignore_ascii_case(name.as_str())).nth(1).is_some()
-            }
-        }
     }
 }
 

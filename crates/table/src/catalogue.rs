@@ -186,12 +186,18 @@ async fn read(store: &dyn Store) -> Result<(Known, u64), StoreError> {
 }
 
 fn load_row(row: RowRef<'_>, known: &mut Known, next_space: &mut u64) -> Result<(), CorruptRecord> {
-    match CatalogueRow::read(row.row, row.value)? {
-        CatalogueRow::NextSpace(next) => *next_space = next,
+    let read = CatalogueRow::read(row.row, row.value)?;
+    if read.row() != row.row {
+        return Err(CorruptRecord);
+    }
+    match read {
+        CatalogueRow::NextSpace(next) => *next_space = next.max(*next_space),
         CatalogueRow::ServiceProperties { account, properties } => {
             known.properties.insert(account, Arc::new(properties));
         }
         CatalogueRow::Table(table) => {
+            // Should the row with the next number be lost or damaged, the space of a table is still not given again.
+            *next_space = (table.space.0 + 1).max(*next_space);
             let tables = known.tables.entry(table.account.clone()).or_default();
             tables.insert(table.name.lower(), Arc::new(table));
         }

@@ -3,12 +3,15 @@
 //! Lists are numbered members: `Policy0.Id`, `Cors2.AllowedOrigins`. A member that is absent is `None` or the default,
 //! so that rows written before a member existed stay readable.
 
-use super::Table;
+use super::{CATALOGUE, Table};
 use partita_model::{
     CorruptRecord, CorsRule, Logging, Metrics, Property, Record, ServiceProperties, StoredAccessPolicy, TableName,
     Ticks, Value, ValueRef,
 };
 use partita_store::Space;
+
+/// No count comes near it. One that does is damaged, and would not be written again once it has grown.
+const COUNT_MAX: i64 = 1 << 62;
 
 /// Reads and writes named members of a record.
 struct Members<'a>(Record<'a>);
@@ -24,7 +27,7 @@ impl Members<'_> {
 
     fn number(&self, name: &str) -> Result<Option<u64>, CorruptRecord> {
         Ok(match self.0.get(name)? {
-            Some(ValueRef::Int64(number)) => Some(u64::try_from(number).map_err(|_| CorruptRecord)?),
+            Some(ValueRef::Int64(number)) if (0..COUNT_MAX).contains(&number) => Some(number.unsigned_abs()),
             None => None,
             Some(_) => return Err(CorruptRecord),
         })
@@ -104,7 +107,7 @@ pub(super) fn decode_table(account: String, record: Record<'_>) -> Result<Table,
     Ok(Table {
         account,
         name: TableName::parse(&name).map_err(|_| CorruptRecord)?,
-        space: Space(members.number("Space")?.ok_or(CorruptRecord)?),
+        space: Space(members.number("Space")?.filter(|&space| space != CATALOGUE.0).ok_or(CorruptRecord)?),
         access_policies,
     })
 }

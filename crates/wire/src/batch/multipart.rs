@@ -134,7 +134,12 @@ impl<'a> Headers<'a> {
                 let Some((_, value)) = headers.last_mut() else {
                     return Err(malformed("The first header of a part starts with a space."));
                 };
-                *value = Cow::Owned(format!("{value} {}", line.trim()));
+                // In place: a body may have a million of these lines.
+                let (value, more) = (value.to_mut(), line.trim());
+                if !value.is_empty() && !more.is_empty() {
+                    value.push(' ');
+                }
+                value.push_str(more);
                 continue;
             }
             let Some(colon) = memchr::memchr(b':', line.as_bytes()) else {

@@ -88,7 +88,7 @@ impl<'a> Member<'a> {
     }
 }
 
-/// The members of a body in order, and which of them annotate the type of another.
+/// The members of a body in order, and which of them annotate the type of another, by their names in order.
 struct Members<'a> {
     list: Vec<Member<'a>>,
     annotations: Vec<usize>,
@@ -120,15 +120,16 @@ impl<'a> Members<'a> {
         if let Some(deep) = list.iter().find(|member| is_too_deep(member.raw)) {
             return Err(deep.invalid("is nested too deeply"));
         }
-        let annotations = (0..list.len()).filter(|&at| list[at].name.ends_with(TYPE_SUFFIX)).collect();
+        let mut annotations: Vec<_> = (0..list.len()).filter(|&at| list[at].name.ends_with(TYPE_SUFFIX)).collect();
+        annotations.sort_unstable_by_key(|&at| annotated(&list[at]));
         Ok(Members { list, annotations })
     }
 
     /// The name of the type a member is annotated with.
     fn type_name(&self, member: &Member<'a>) -> Result<Option<Cow<'a, str>>, ServiceError> {
-        let mut annotations = self.annotations.iter().map(|&at| &self.list[at]);
-        let annotates = |annotation: &&Member<'_>| annotation.name.strip_suffix(TYPE_SUFFIX) == Some(&*member.name);
-        let Some(annotation) = annotations.find(annotates) else { return Ok(None) };
+        let found = self.annotations.binary_search_by_key(&&*member.name, |&at| annotated(&self.list[at]));
+        let Ok(found) = found else { return Ok(None) };
+        let annotation = &self.list[self.annotations[found]];
         match annotation.token() {
             Token::Text => annotation.text_or_refuse().map(Some),
             _ => Err(annotation.invalid("is not the name of a type")),
@@ -180,6 +181,11 @@ impl<'a> Members<'a> {
             }
         }
     }
+}
+
+/// The name of the member that an annotation speaks of.
+fn annotated<'m>(annotation: &'m Member<'_>) -> &'m str {
+    annotation.name.strip_suffix(TYPE_SUFFIX).unwrap_or_default()
 }
 
 /// The value of a JSON number. Without a type, an integer that fits is an Int32 and every other number a Double.
