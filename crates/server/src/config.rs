@@ -5,8 +5,10 @@
 
 use crate::commands::{Backup, Check, Export, Import, Restore};
 use clap::{Args, Parser, ValueEnum};
+use partita_store_postgres::Options as StoreOptions;
 use serde::Deserialize;
 use std::collections::BTreeMap;
+use std::fmt;
 use std::net::{IpAddr, SocketAddr};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -73,6 +75,9 @@ pub struct Settings {
     /// Keep everything in memory, and nothing after the end.
     #[arg(long, alias = "inMemoryPersistence", value_name = "BOOL", num_args = 0..=1, default_missing_value = "true", require_equals = true, env = "PARTITA_IN_MEMORY")]
     pub in_memory: Option<bool>,
+    /// A database that this and other nodes keep the data in, as postgres://user@host1,host2/database, in place of a folder.
+    #[arg(long, value_name = "URL", env = "PARTITA_STORE", hide_env_values = true)]
+    pub store: Option<StoreUrl>,
     /// When an answered write is safe: at once, within an interval, or when the system pleases [default: sync].
     #[arg(long, value_enum, value_name = "WHEN", env = "PARTITA_DURABILITY")]
     pub durability: Option<DurabilityName>,
@@ -141,6 +146,22 @@ pub struct Settings {
     #[command(flatten)]
     #[serde(skip)]
     azurite: AzuriteFlags,
+}
+
+/// The URL of a database, which may hold a password and is therefore not shown.
+#[derive(Clone, Deserialize)]
+pub struct StoreUrl(String);
+
+impl From<&str> for StoreUrl {
+    fn from(url: &str) -> StoreUrl {
+        StoreUrl(url.to_owned())
+    }
+}
+
+impl fmt::Debug for StoreUrl {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("StoreUrl")
+    }
 }
 
 /// Flags of Azurite that have no meaning here.
@@ -251,8 +272,10 @@ pub struct Config {
     pub table: SocketAddr,
     /// Where the admin port listens, and whether it must.
     pub admin: (SocketAddr, bool),
-    /// The data folder; `None` keeps everything in memory.
+    /// The data folder; `None` keeps everything in memory, or in the database.
     pub location: Option<PathBuf>,
+    /// The database, if there is one in place of a folder.
+    pub store: Option<StoreOptions>,
     /// When an answered write is safe.
     pub durability: DurabilityName,
     /// How often the log is synced with [`DurabilityName::Interval`].
@@ -315,6 +338,20 @@ impl Settings {
             None if !settings.accounts.is_empty() => settings.accounts,
             None => AccountList::from([(DEVELOPMENT_ACCOUNT.into(), vec![DEVELOPMENT_KEY.into()])]),
         };
+        let store = match settings.store {
+            None => None,
+            Some(_) if settings.location.is_some() => {
+                return Err(
+                    "--store and --location exclude each other: the data are in a database or in a folder.".into()
+                );
+            }
+            Some(_) if settings.in_memory == Some(true) => {
+                return Err(
+                    "--store and --in-memory exclude each other: the data are in a database or in memory.".into()
+                );
+            }
+            Some(StoreUrl(url)) => Some(StoreOptions::parse(&url)?),
+        };
         let config = Config {
             table: (host(&settings.table_host)?, settings.table_port.unwrap_or(10002)).into(),
             admin: (
@@ -323,8 +360,10 @@ impl Settings {
             ),
             location: match settings.in_memory {
                 Some(true) => None,
+                _ if store.is_some() => None,
                 _ => Some(settings.location.unwrap_or_else(|| "partita-data".into())),
             },
+            store,
             durability: settings.durability.unwrap_or(DurabilityName::Sync),
             sync_interval: Duration::from_millis(settings.sync_interval_ms.unwrap_or(100).max(1)),
             cache_bytes: settings.cache_mib.unwrap_or(128).max(1) << 20,
@@ -362,6 +401,7 @@ impl Settings {
             admin_port: self.admin_port.or(file.admin_port),
             location: self.location.or(file.location),
             in_memory: self.in_memory.or(file.in_memory),
+            store: self.store.or(file.store),
             durability: self.durability.or(file.durability),
             sync_interval_ms: self.sync_interval_ms.or(file.sync_interval_ms),
             cache_mib: self.cache_mib.or(file.cache_mib),
@@ -505,6 +545,9 @@ mod tests {
             (&["--tableHost", "example"], "not an IP address"),
             (&["--cert", "a.pem"], "needs --key"),
             (&["--accounts", "a"], "name:key1[:key2]"),
+            (&["--store", "postgres://me@here/tables", "--location", "data"], "exclude each other"),
+            (&["--store", "postgres://me@here/tables", "--in-memory"], "exclude each other"),
+            (&["--store", "folder"], "postgres://"),
             (&["--config", "/nowhere/partita.toml"], "Cannot read"),
         ] {
             let error = config(arguments).unwrap_err();
@@ -512,6 +555,15 @@ mod tests {
         }
         assert!(config(&["--tableHost", "0.0.0.0", "--allow-development-key"]).is_ok());
         assert!(config(&["--tableHost", "0.0.0.0", "--accounts", "a:a2V5"]).is_ok());
+    }
+
+    #[test]
+    fn the_password_of_a_store_is_not_shown() {
+        let arguments = ["partita", "--store", "postgres://me:s3cret@here/tables"];
+        let settings = Cli::try_parse_from(arguments).unwrap().settings;
+        let shown = format!("{settings:?} {:?}", settings.clone().complete().unwrap());
+        assert!(shown.contains("postgres://here:5432/tables") && !shown.contains("s3cret"), "{shown}");
+        assert_eq!(settings.complete().unwrap().location, None);
     }
 
     #[test]

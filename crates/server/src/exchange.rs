@@ -271,7 +271,23 @@ fn loggable(path: &str) -> &str {
     &path[..path.floor_char_boundary(end.min(LOGGED_BYTES_MAX))]
 }
 
+/// Handles a message. Where other nodes share the store, a table that was not found is looked for again before the client
+/// is told so: nothing was changed by then.
 async fn dispatch(ctx: &Context<'_>, message: &Message<'_>) -> Result<Reply, ServiceError> {
+    let known = ctx.service.catalogue_version();
+    let reply = handle(ctx, message).await;
+    let is_missing = match &reply {
+        Err(ServiceError::TableNotFound) => true,
+        Err(ServiceError::ResourceNotFound) => matches!(message.operation, Operation::GetTable { .. }),
+        _ => false,
+    };
+    if is_missing && Box::pin(ctx.service.catalogue_has_changed(known)).await {
+        return Box::pin(handle(ctx, message)).await;
+    }
+    reply
+}
+
+async fn handle(ctx: &Context<'_>, message: &Message<'_>) -> Result<Reply, ServiceError> {
     // A future is as large as the largest it may await, and all of it is moved for every request. With all but one of them in
     // boxes that is less than 2 KB and not more than 3.
     match message.operation {

@@ -40,6 +40,7 @@ use exchange::Peer;
 use listen::Listener;
 use metrics::Metrics;
 use partita_store::{Memory, Store};
+use partita_store_postgres::PostgresStore;
 use partita_store_rocksdb::{Durability, Options, RocksStore};
 use partita_table::TableService;
 use request_id::Ids;
@@ -111,7 +112,7 @@ impl Server {
         };
         let (store, on_disk) = match store {
             Some(store) => (store, None),
-            None => open(&config)?,
+            None => open(&config).await?,
         };
         let service = TableService::open(store).await.map_err(|error| format!("The data cannot be read: {error}."))?;
         let service = Arc::new(service);
@@ -197,7 +198,10 @@ async fn bind(address: SocketAddr, what: &str) -> Result<(TcpListener, SocketAdd
 /// The store, and once more what it is if it is in a folder.
 type OpenStore = (Arc<dyn Store>, Option<Arc<RocksStore>>);
 
-fn open(config: &Config) -> Result<OpenStore, String> {
+async fn open(config: &Config) -> Result<OpenStore, String> {
+    if let Some(options) = &config.store {
+        return Ok((Arc::new(PostgresStore::open(options.clone()).await?), None));
+    }
     Ok(match &config.location {
         None => (Arc::new(Memory::new()), None),
         Some(location) => {

@@ -70,8 +70,11 @@ fn announce(config: &Config, server: &Server) {
     println!("Azurite Table service is starting at {url}");
     println!("Azurite Table service is successfully listening at {url}");
     println!("Azurite Table service successfully listens on {url}");
-    let place =
-        config.location.as_ref().map_or("in memory".to_owned(), |location| format!("in {}", location.display()));
+    let place = match (&config.store, &config.location) {
+        (Some(store), _) => format!("in {store}"),
+        (None, Some(location)) => format!("in {}", location.display()),
+        (None, None) => "in memory".to_owned(),
+    };
     println!("\nPartita {} is ready, data {place}.", env!("CARGO_PKG_VERSION"));
     for (account, keys) in &config.accounts {
         let well_known = keys.iter().any(|key| key == DEVELOPMENT_KEY);

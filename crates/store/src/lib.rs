@@ -195,6 +195,8 @@ pub enum Error {
     /// Nothing was changed, and no change is taken any more, because an earlier one could not be made durable. Reads go on.
     /// Only opening the store anew can help.
     WritesRefused(String),
+    /// The keys are longer than the engine can order; nothing was changed, and trying again will not help.
+    KeyTooLong,
     /// What is stored cannot be read; trying again will not help.
     Corrupt(String),
 }
@@ -207,6 +209,7 @@ impl fmt::Display for Error {
             Error::OutcomeUnknown(why) => write!(f, "outcome unknown: {why}"),
             Error::Unavailable(why) => write!(f, "unavailable: {why}"),
             Error::WritesRefused(why) => write!(f, "no more writes are taken: {why}"),
+            Error::KeyTooLong => f.write_str("the keys are too long for the engine"),
             Error::Corrupt(why) => write!(f, "corrupt: {why}"),
         }
     }
@@ -242,6 +245,11 @@ pub trait Store: fmt::Debug + Send + Sync + 'static {
     /// Why no changes are taken any more, or nothing if they are.
     fn writes_refused(&self) -> Option<String> {
         None
+    }
+
+    /// Whether other processes write to the same rows, so that whoever keeps a copy of some has to look at them again.
+    fn is_shared(&self) -> bool {
+        false
     }
 
     /// Figures of the engine for people who watch it: names in `snake_case` with the unit last. One that ends in `_total`

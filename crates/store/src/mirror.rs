@@ -79,6 +79,7 @@ impl Pairs {
                 index == right_index && found.map(|version| self.right_of(version)) == *right_found
             }
             (Error::SpaceDropped, Error::SpaceDropped)
+            | (Error::KeyTooLong, Error::KeyTooLong)
             | (Error::OutcomeUnknown(_), Error::OutcomeUnknown(_))
             | (Error::Unavailable(_), Error::Unavailable(_))
             | (Error::WritesRefused(_), Error::WritesRefused(_))
@@ -198,6 +199,10 @@ impl<L: Store, R: Store> Store for Mirror<L, R> {
 
     fn writes_refused(&self) -> Option<String> {
         self.left.writes_refused().or_else(|| self.right.writes_refused())
+    }
+
+    fn is_shared(&self) -> bool {
+        self.left.is_shared() || self.right.is_shared()
     }
 
     fn figures(&self) -> Vec<(&'static str, u64)> {

@@ -1,11 +1,15 @@
 //! The catalogue: which tables there are, their access policies, and what accounts have set for their service.
 //!
-//! It lives in one partition of its own space, so that every change of it is one commit. A copy of it is kept in memory
-//! and is always the truth for readers: it changes behind the commit and under one lock, and no other process writes to
-//! the store. A change that was begun is brought to its end in a task of its own, whatever becomes of the request, and
-//! the copy is made anew from the store when the outcome of a commit is unknown. Dropping a table removes its row and
-//! its space in the same commit, so that no crash can leave one without the other; the name is free at once because the
-//! next table of that name gets another space.
+//! It lives in one partition of its own space, so that every change of it is one commit. A copy of it is kept in memory,
+//! which changes behind the commit and under one lock. A change that was begun is brought to its end in a task of its
+//! own, whatever becomes of the request, and the copy is made anew from the store when the outcome of a commit is
+//! unknown. Dropping a table removes its row and its space in the same commit, so that no crash can leave one without the
+//! other; the name is free at once because the next table of that name gets another space.
+//!
+//! Every change also writes the row with the number of the next space, and expects it to be as it was when the copy was
+//! made; its version is therefore the version of the catalogue. Where no other process writes to the store, the copy is
+//! always the truth. Where others do, a change that was overtaken reads the catalogue again and begins anew, and the
+//! version is looked at twice a second ([`LOOKS`]), before each change, and before a table is said not to exist.
 //!
 //! ```text
 //! space 0, partition ""
@@ -21,15 +25,23 @@ mod rows;
 use crate::{TableService, service_error};
 use partita_model::{CorruptRecord, Property, Record, ServiceError, ServiceProperties, StoredAccessPolicy, TableName};
 use partita_odata::Filter;
-use partita_store::{Action, Batch, Error as StoreError, Expect, Item, Position, RowRef, Scan, Space, Step, Store};
+use partita_store::{
+    Action, Batch, Error as StoreError, Expect, Item, Position, RowRef, Scan, ScanEnd, Space, Step, Store, Version,
+};
 use std::collections::{BTreeMap, HashMap};
 use std::ops::Bound;
-use std::sync::{Arc, RwLock};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, RwLock, Weak};
 use std::time::{Duration, Instant};
 use tokio::sync::{Mutex, OwnedMutexGuard};
 
 const CATALOGUE: Space = Space(0);
 const NEXT: &[u8] = b"n";
+/// How often the version of a catalogue that others may change is looked at. What they changed is known within twice this
+/// time, as long as the store answers.
+const LOOKS: Duration = Duration::from_millis(500);
+/// How often a change is begun anew because others were faster.
+const TRIES: usize = 20;
 
 /// A table, as it was when it was looked up.
 #[derive(Clone, Debug, PartialEq)]
@@ -68,6 +80,8 @@ pub struct TablePage {
 pub(crate) struct Catalogue {
     store: Arc<dyn Store>,
     known: RwLock<Known>,
+    /// The version of the copy: that of the row [`NEXT`], or 0 if there was none.
+    version: AtomicU64,
     /// Held while the catalogue changes.
     changes: Arc<Mutex<Changes>>,
 }
@@ -89,10 +103,39 @@ struct Known {
 }
 
 impl Catalogue {
-    pub(crate) async fn load(store: Arc<dyn Store>) -> Result<Catalogue, StoreError> {
-        let (known, next_space) = read(&*store).await?;
-        let changes = Changes { next_space, in_doubt: false };
-        Ok(Catalogue { store, known: RwLock::new(known), changes: Arc::new(Mutex::new(changes)) })
+    pub(crate) async fn load(store: Arc<dyn Store>) -> Result<Arc<Catalogue>, StoreError> {
+        let (known, next_space, version) = read(&*store).await?;
+        let changes = Arc::new(Mutex::new(Changes { next_space, in_doubt: false }));
+        let catalogue = Catalogue { store, known: RwLock::new(known), version: AtomicU64::new(version), changes };
+        let catalogue = Arc::new(catalogue);
+        if catalogue.store.is_shared() {
+            tokio::spawn(follow(Arc::downgrade(&catalogue)));
+        }
+        Ok(catalogue)
+    }
+
+    /// The version of the copy.
+    fn version(&self) -> Version {
+        self.version.load(Ordering::Acquire)
+    }
+
+    /// Makes the copy anew if others have changed the catalogue.
+    async fn look(&self) -> Result<(), StoreError> {
+        if self.stored_version().await? != self.version() {
+            self.look_before_changes(&mut *self.changes.lock().await).await?;
+        }
+        Ok(())
+    }
+
+    async fn look_before_changes(&self, changes: &mut Changes) -> Result<(), StoreError> {
+        if self.stored_version().await? != self.version() {
+            self.read_again(changes).await?;
+        }
+        Ok(())
+    }
+
+    async fn stored_version(&self) -> Result<Version, StoreError> {
+        Ok(self.store.read(CATALOGUE, b"", NEXT).await?.map_or(0, |row| row.version))
     }
 
     fn table(&self, account: &str, name: &TableName) -> Option<Arc<Table>> {
@@ -109,42 +152,48 @@ impl Catalogue {
         if changes.in_doubt {
             self.read_again(&mut changes).await.map_err(service_error)?;
             changes.in_doubt = false;
+        } else if self.store.is_shared() {
+            self.look_before_changes(&mut changes).await.map_err(service_error)?;
         }
         Ok(changes)
     }
 
-    /// Commits a change, then lets readers see it. Once begun it goes on even if nobody waits for it: a request that is
+    /// Commits a change, then lets readers see it, and says whether it was made: if others were faster, it was not, and
+    /// the copy is now what they made it. Once begun it goes on even if nobody waits for it: a request that is
     /// dropped half way must not leave a commit behind of which the copy knows nothing.
     async fn change(
         self: &Arc<Self>,
         mut changes: OwnedMutexGuard<Changes>,
-        items: Vec<Item>,
+        mut items: Vec<Item>,
         drop_space: Option<Space>,
         update: impl FnOnce(&mut Known) + Send + 'static,
-    ) -> Result<(), ServiceError> {
+    ) -> Result<bool, ServiceError> {
         let catalogue = Arc::clone(self);
+        let expect = match self.version() {
+            0 => Expect::Absent,
+            version => Expect::Version(version),
+        };
+        items.push(put(NEXT.to_vec(), expect, &rows::encode_next(changes.next_space)));
         let batch = Batch { space: CATALOGUE, partition: Vec::new(), items, drop_space };
         let change = tokio::spawn(async move {
             let error = match catalogue.store.commit(batch).await {
-                Ok(_) => {
+                Ok(version) => {
                     update(&mut catalogue.known.write().expect("nothing panics while it changes the catalogue"));
-                    return Ok(());
+                    catalogue.version.store(version, Ordering::Release);
+                    return Ok(true);
                 }
                 Err(error) => error,
             };
             if matches!(error, StoreError::OutcomeUnknown(_) | StoreError::Conflict { .. }) {
-                // Read now for the sake of readers, and once more before the next change, since the commit may be made
-                // late.
-                changes.in_doubt = true;
+                // Read now for the sake of readers, and once more before the next change if the commit may be made late.
+                changes.in_doubt = matches!(error, StoreError::OutcomeUnknown(_));
                 if let Err(error) = catalogue.read_again(&mut changes).await {
+                    changes.in_doubt = true;
                     tracing::error!(%error, "the catalogue could not be read again");
                 }
             }
             match error {
-                StoreError::Conflict { .. } => {
-                    tracing::error!(%error, "the catalogue was changed behind our back");
-                    Err(ServiceError::ServerBusy)
-                }
+                StoreError::Conflict { .. } => Ok(false),
                 error => Err(service_error(error)),
             }
         });
@@ -156,32 +205,55 @@ impl Catalogue {
 
     /// Makes the copy anew.
     async fn read_again(&self, changes: &mut Changes) -> Result<(), StoreError> {
-        let (known, next_space) = read(&*self.store).await?;
+        let (known, next_space, version) = read(&*self.store).await?;
         changes.next_space = changes.next_space.max(next_space);
         *self.known.write().expect("nothing panics while it changes the catalogue") = known;
+        self.version.store(version, Ordering::Release);
         Ok(())
     }
 }
 
-/// What the store holds, and the number of the next space.
-async fn read(store: &dyn Store) -> Result<(Known, u64), StoreError> {
+/// Looks at the catalogue now and then, as long as somebody has it.
+async fn follow(catalogue: Weak<Catalogue>) {
+    let mut looks = tokio::time::interval(LOOKS);
+    looks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
+    loop {
+        looks.tick().await;
+        let Some(catalogue) = catalogue.upgrade() else { return };
+        if let Err(error) = catalogue.look().await {
+            tracing::warn!(%error, "the catalogue could not be looked at");
+        }
+    }
+}
+
+/// What the store holds, the number of the next space, and the version of the catalogue.
+async fn read(store: &dyn Store) -> Result<(Known, u64, Version), StoreError> {
     let mut known = Known::default();
     let mut next_space = CATALOGUE.0 + 1;
+    let mut version = 0;
     let mut failed = None;
     let deadline = Instant::now() + Duration::from_secs(3600);
     let start = Position::default();
     let scan = Scan { space: CATALOGUE, start, end: None, deadline, rows_hint: usize::MAX, sieve: None };
-    let mut visit = |row: RowRef<'_>| match load_row(row, &mut known, &mut next_space) {
-        Ok(()) => Step::Next,
-        Err(error) => {
-            failed = Some(error);
-            Step::Stop
+    let mut visit = |row: RowRef<'_>| {
+        if row.row == NEXT {
+            version = row.version;
+        }
+        match load_row(row, &mut known, &mut next_space) {
+            Ok(()) => Step::Next,
+            Err(error) => {
+                failed = Some(error);
+                Step::Stop
+            }
         }
     };
-    store.scan(scan, &mut visit).await?;
+    let end = store.scan(scan, &mut visit).await?;
     match failed {
         Some(error) => Err(StoreError::Corrupt(format!("the catalogue: {error}"))),
-        None => Ok((known, next_space)),
+        None if matches!(end, ScanEnd::Deadline(_)) => {
+            Err(StoreError::Unavailable("the catalogue takes too long".into()))
+        }
+        None => Ok((known, next_space, version)),
     }
 }
 
@@ -261,45 +333,67 @@ fn put(row: Vec<u8>, expect: Expect, properties: &[Property]) -> Item {
 }
 
 impl TableService {
-    /// The table of that name, in any case.
+    /// The table of that name, in any case, as far as this process knows.
     pub fn table(&self, account: &str, name: &TableName) -> Result<Arc<Table>, ServiceError> {
         self.catalogue.table(account, name).ok_or(ServiceError::TableNotFound)
     }
 
+    /// The version of what this process knows of tables.
+    pub fn catalogue_version(&self) -> Version {
+        self.catalogue.version()
+    }
+
+    /// Whether other processes have changed the catalogue since it had this version. If so, it is known now, and whoever did
+    /// not find a table may look again.
+    pub async fn catalogue_has_changed(&self, since: Version) -> bool {
+        if !self.store.is_shared() {
+            return false;
+        }
+        if let Err(error) = self.catalogue.look().await {
+            tracing::warn!(%error, "the catalogue could not be looked at");
+        }
+        self.catalogue.version() != since
+    }
+
     /// Creates a table.
     pub async fn create_table(&self, account: &str, name: TableName) -> Result<Arc<Table>, ServiceError> {
-        let mut changes = self.catalogue.begin().await?;
-        if self.catalogue.table(account, &name).is_some() {
-            return Err(ServiceError::TableAlreadyExists);
-        }
-        let lower = name.lower();
-        let space = Space(changes.next_space);
-        changes.next_space += 1;
-        let table = Arc::new(Table { account: account.to_owned(), name, space, access_policies: Vec::new() });
-        let items = vec![
-            put(NEXT.to_vec(), Expect::Any, &rows::encode_next(changes.next_space)),
-            put(table_row(account, &lower), Expect::Absent, &rows::encode_table(&table)),
-        ];
-        let created = table.clone();
-        self.catalogue
-            .change(changes, items, None, move |known| {
+        for _ in 0..TRIES {
+            let mut changes = self.catalogue.begin().await?;
+            if self.catalogue.table(account, &name).is_some() {
+                return Err(ServiceError::TableAlreadyExists);
+            }
+            let lower = name.lower();
+            let space = Space(changes.next_space);
+            changes.next_space += 1;
+            let (account, name) = (account.to_owned(), name.clone());
+            let table = Arc::new(Table { account, name, space, access_policies: Vec::new() });
+            let item = put(table_row(&table.account, &lower), Expect::Absent, &rows::encode_table(&table));
+            let created = table.clone();
+            let update = move |known: &mut Known| {
                 known.tables.entry(created.account.clone()).or_default().insert(lower, created);
-            })
-            .await?;
-        Ok(table)
+            };
+            if self.catalogue.change(changes, vec![item], None, update).await? {
+                return Ok(table);
+            }
+        }
+        Err(ServiceError::ServerBusy)
     }
 
     /// Deletes a table and all its entities, in one step. The name may be used again at once.
     pub async fn delete_table(&self, account: &str, name: &TableName) -> Result<(), ServiceError> {
-        let changes = self.catalogue.begin().await?;
-        let table = self.catalogue.table(account, name).ok_or(ServiceError::ResourceNotFound)?;
-        let lower = name.lower();
-        let item = Item { row: table_row(account, &lower), expect: Expect::Present, action: Action::Delete };
-        self.catalogue
-            .change(changes, vec![item], Some(table.space), move |known| {
+        for _ in 0..TRIES {
+            let changes = self.catalogue.begin().await?;
+            let table = self.catalogue.table(account, name).ok_or(ServiceError::ResourceNotFound)?;
+            let (lower, space) = (name.lower(), table.space);
+            let item = Item { row: table_row(account, &lower), expect: Expect::Present, action: Action::Delete };
+            let update = move |known: &mut Known| {
                 known.tables.get_mut(&table.account).and_then(|tables| tables.remove(&lower));
-            })
-            .await
+            };
+            if self.catalogue.change(changes, vec![item], Some(space), update).await? {
+                return Ok(());
+            }
+        }
+        Err(ServiceError::ServerBusy)
     }
 
     /// The tables of an account, in the order of their lower-case names.
@@ -327,16 +421,20 @@ impl TableService {
         name: &TableName,
         policies: Vec<StoredAccessPolicy>,
     ) -> Result<(), ServiceError> {
-        let changes = self.catalogue.begin().await?;
-        let table = self.table(account, name)?;
-        let table = Arc::new(Table { access_policies: policies, ..(*table).clone() });
-        let lower = name.lower();
-        let item = put(table_row(account, &lower), Expect::Present, &rows::encode_table(&table));
-        self.catalogue
-            .change(changes, vec![item], None, move |known| {
+        for _ in 0..TRIES {
+            let changes = self.catalogue.begin().await?;
+            let table = self.table(account, name)?;
+            let table = Arc::new(Table { access_policies: policies.clone(), ..(*table).clone() });
+            let lower = name.lower();
+            let item = put(table_row(account, &lower), Expect::Present, &rows::encode_table(&table));
+            let update = move |known: &mut Known| {
                 known.tables.entry(table.account.clone()).or_default().insert(lower, table);
-            })
-            .await
+            };
+            if self.catalogue.change(changes, vec![item], None, update).await? {
+                return Ok(());
+            }
+        }
+        Err(ServiceError::ServerBusy)
     }
 
     /// What an account has set for its service.
@@ -344,22 +442,26 @@ impl TableService {
         self.catalogue.known().properties.get(account).cloned().unwrap_or_default()
     }
 
-    /// Changes what an account has set for its service.
+    /// Changes what an account has set for its service. The change is made anew if others were faster.
     pub async fn update_service_properties(
         &self,
         account: &str,
-        update: impl FnOnce(&mut ServiceProperties),
+        update: impl Fn(&mut ServiceProperties),
     ) -> Result<(), ServiceError> {
-        let changes = self.catalogue.begin().await?;
-        let mut properties = (*self.service_properties(account)).clone();
-        update(&mut properties);
-        let row = [b"p", account.as_bytes()].concat();
-        let item = put(row, Expect::Any, &rows::encode_properties(&properties));
-        let account = account.to_owned();
-        self.catalogue
-            .change(changes, vec![item], None, move |known| {
+        for _ in 0..TRIES {
+            let changes = self.catalogue.begin().await?;
+            let mut properties = (*self.service_properties(account)).clone();
+            update(&mut properties);
+            let row = [b"p", account.as_bytes()].concat();
+            let item = put(row, Expect::Any, &rows::encode_properties(&properties));
+            let account = account.to_owned();
+            let update = move |known: &mut Known| {
                 known.properties.insert(account, Arc::new(properties));
-            })
-            .await
+            };
+            if self.catalogue.change(changes, vec![item], None, update).await? {
+                return Ok(());
+            }
+        }
+        Err(ServiceError::ServerBusy)
     }
 }

@@ -47,7 +47,7 @@ impl StoredEntity {
 impl TableService {
     /// Opens the service on a store, which may be empty.
     pub async fn open(store: Arc<dyn Store>) -> Result<TableService, StoreError> {
-        let catalogue = Arc::new(Catalogue::load(store.clone()).await?);
+        let catalogue = Catalogue::load(store.clone()).await?;
         Ok(TableService { store, catalogue })
     }
 
@@ -89,6 +89,7 @@ fn service_error(error: StoreError) -> ServiceError {
             error!(%why, "the outcome of a commit is unknown");
             ServiceError::OperationTimedOut
         }
+        StoreError::KeyTooLong => ServiceError::KeyValueTooLarge { key: "PartitionKey+RowKey".into() },
         StoreError::Corrupt(why) => {
             error!(%why, "the store is damaged");
             ServiceError::InternalError

@@ -195,7 +195,7 @@ impl Runner {
             if settings.iter().any(|(key, _)| *key == "cors") {
                 properties.cors.clear();
             }
-            for (key, value) in settings {
+            for (key, value) in &settings {
                 set_property(properties, key, value);
             }
         };

@@ -6,12 +6,14 @@
 //! http      requests and connections: what is sent is what was written, what came is what is read
 //! signing   accounts, keys and shared access signatures
 //! batch     multipart bodies and what came of their parts
+//! postgres  a database server of the tests' own
 //! ```
 
 #![allow(missing_docs, reason = "names of requests, responses and accounts say what they are")]
 
 pub mod batch;
 pub mod http;
+pub mod postgres;
 pub mod process;
 pub mod server;
 pub mod signing;

@@ -30,10 +30,21 @@ impl TestServer {
 
     /// A server on a store of the test's own.
     pub fn on_store(store: Arc<dyn Store>, change: impl FnOnce(&mut Settings)) -> TestServer {
+        TestServer::start_with(Some(store), |settings| {
+            settings.in_memory = Some(true);
+            change(settings);
+        })
+    }
+
+    /// A server on a database that other servers may use too.
+    pub fn on_database(url: &str) -> TestServer {
+        TestServer::start_with(None, |settings| settings.store = Some(url.into()))
+    }
+
+    fn start_with(store: Option<Arc<dyn Store>>, change: impl FnOnce(&mut Settings)) -> TestServer {
         let mut settings = Settings::default();
         settings.table_port = Some(0);
         settings.admin_port = Some(0);
-        settings.in_memory = Some(true);
         settings.accounts = signing::accounts();
         change(&mut settings);
         let config = settings.complete().expect("a configuration that is complete");
@@ -42,7 +53,13 @@ impl TestServer {
             .enable_all()
             .build()
             .expect("threads can be started");
-        let server = runtime.block_on(Server::start_on(config, store)).expect("the server starts");
+        let server = runtime.block_on(async {
+            match store {
+                Some(store) => Server::start_on(config, store).await,
+                None => Server::start(config).await,
+            }
+        });
+        let server = server.expect("the server starts");
         let address = server.table;
         TestServer { address, connection: RefCell::new(None), server: Some(server), runtime: Some(runtime) }
     }

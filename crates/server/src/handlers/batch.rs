@@ -32,11 +32,22 @@ async fn change_set(ctx: &Context<'_>, parts: &[Part<'_>]) -> Vec<PartReply> {
     if parts.is_empty() {
         return Vec::new();
     }
-    let fail = |refused: Refused, prefer: Option<Prefer>| {
+    let known = ctx.service.catalogue_version();
+    let mut applied = apply(ctx, parts).await;
+    if matches!(&applied, Err((refused, _)) if refused.error == ServiceError::TableNotFound)
+        && ctx.service.catalogue_has_changed(known).await
+    {
+        applied = apply(ctx, parts).await;
+    }
+    applied.unwrap_or_else(|(refused, prefer)| {
         // The store does not know of change sets: its errors carry an index only where there is a choice.
         let index = (parts.len() > 1 || refused.error.layer() != Layer::Store).then_some(refused.index);
         vec![error_part(ctx, &parts[refused.index], &refused.error, index, prefer)]
-    };
+    })
+}
+
+/// Applies a change set; an error is what it was refused for and what its answer would have preferred.
+async fn apply(ctx: &Context<'_>, parts: &[Part<'_>]) -> Result<Vec<PartReply>, (Refused, Option<Prefer>)> {
     let drafts = parts.iter().enumerate().map(|(index, part)| {
         let draft = PartMessage::read(part, ctx.address).and_then(|part| {
             ctx.access.check_part(&part.operation)?;
@@ -44,44 +55,43 @@ async fn change_set(ctx: &Context<'_>, parts: &[Part<'_>]) -> Vec<PartReply> {
         });
         draft.map_err(|error| Refused { index, error })
     });
-    let drafts = match drafts.collect::<Result<Vec<Draft>, _>>() {
-        Ok(drafts) => drafts,
-        Err(refused) => return fail(refused, None),
-    };
+    let drafts = drafts.collect::<Result<Vec<Draft>, _>>().map_err(|refused| (refused, None))?;
     let answers: Vec<_> = drafts.iter().map(|draft| draft.answer.clone()).collect();
-    match changes::apply(ctx, drafts).await {
-        Err(refused) => {
-            let prefer = answers[refused.index].prefer;
-            fail(refused, prefer)
-        }
-        Ok(replies) => {
-            let replies = replies.into_iter().zip(&answers).zip(parts);
-            let part = |((reply, answer), part): ((Reply, &Answer), &Part<'_>)| {
-                reply.into_part(answer.data_service_version(), part.content_id.as_deref())
-            };
-            replies.map(part).collect()
-        }
-    }
+    let replies = changes::apply(ctx, drafts).await.map_err(|refused| {
+        let prefer = answers[refused.index].prefer;
+        (refused, prefer)
+    })?;
+    let replies = replies.into_iter().zip(&answers).zip(parts);
+    let part = |((reply, answer), part): ((Reply, &Answer), &Part<'_>)| {
+        reply.into_part(answer.data_service_version(), part.content_id.as_deref())
+    };
+    Ok(replies.map(part).collect())
 }
 
 /// Answers a query, and says what the answer has of the memory for responses.
 async fn query(ctx: &Context<'_>, part: &Part<'_>) -> (PartReply, Option<Share>) {
-    let answer = async {
-        let part = PartMessage::read(part, ctx.address)?;
-        ctx.access.check_part(&part.operation)?;
-        let message = part.message();
-        match message.operation {
-            Operation::GetEntity { table, keys } => entities::get(ctx, &message, table, keys).await,
-            Operation::QueryEntities { table } => entities::query(ctx, &message, table).await,
-            _ => Err(ServiceError::NotImplemented),
-        }
-    };
-    match answer.await {
+    let known = ctx.service.catalogue_version();
+    let mut answer = read(ctx, part).await;
+    if matches!(answer, Err(ServiceError::TableNotFound)) && ctx.service.catalogue_has_changed(known).await {
+        answer = read(ctx, part).await;
+    }
+    match answer {
         Ok(mut reply) => {
             let share = reply.share.take();
             (reply.into_part("3.0;", part.content_id.as_deref()), share)
         }
         Err(error) => (error_part(ctx, part, &error, Some(0), None), None),
+    }
+}
+
+async fn read(ctx: &Context<'_>, part: &Part<'_>) -> Result<Reply, ServiceError> {
+    let part = PartMessage::read(part, ctx.address)?;
+    ctx.access.check_part(&part.operation)?;
+    let message = part.message();
+    match message.operation {
+        Operation::GetEntity { table, keys } => entities::get(ctx, &message, table, keys).await,
+        Operation::QueryEntities { table } => entities::query(ctx, &message, table).await,
+        _ => Err(ServiceError::NotImplemented),
     }
 }
 

@@ -17,7 +17,7 @@ pub(crate) fn get_properties(ctx: &Context<'_>) -> Reply {
 
 pub(crate) async fn set_properties(ctx: &Context<'_>, message: &Message<'_>) -> Result<Reply, ServiceError> {
     let update = service_properties::parse(message.body)?;
-    ctx.service.update_service_properties(&ctx.address.account, |properties| update.apply(properties)).await?;
+    ctx.service.update_service_properties(&ctx.address.account, |properties| update.clone().apply(properties)).await?;
     Ok(Reply::plain(202))
 }
 

@@ -1,0 +1,235 @@
+//! Every statement that is sent to the database, each once, with the plan it must get.
+//!
+//! Only what PostgreSQL 15, YugabyteDB and CockroachDB all understand is used; what differs between them is in
+//! [`Engine`]. `tests/plans.rs` checks the plans on PostgreSQL. Where a comment says "one row", the primary key is met
+//! with equality on all three columns.
+//!
+//! A space is an unsigned number and `bigint` is not, so it is stored with its first bit turned over, which keeps the
+//! order ([`space`]). A row without a value is a tombstone: it keeps the version that a row created again must exceed.
+
+use partita_store::Space;
+
+/// The database behind the wire protocol.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Engine {
+    /// PostgreSQL itself.
+    Postgres,
+    /// YugabyteDB, which shards by hash unless a key says `ASC`.
+    Yugabyte,
+    /// CockroachDB, whose transactions are always serializable.
+    Cockroach,
+}
+
+impl Engine {
+    /// Tells the engine from what `SELECT version()` says.
+    pub fn of_version(version: &str) -> Engine {
+        if version.contains("CockroachDB") {
+            Engine::Cockroach
+        } else if version.contains("-YB-") || version.contains("Yugabyte") {
+            Engine::Yugabyte
+        } else {
+            Engine::Postgres
+        }
+    }
+
+    /// What is set for every connection.
+    pub fn session(self) -> &'static str {
+        match self {
+            // The planner of PostgreSQL weighs plans by statistics, which are wrong for a table that has just been made
+            // or emptied. Only one plan is ever right for our statements, so the others are ruled out, and statements
+            // are planned once.
+            Engine::Postgres | Engine::Yugabyte => {
+                "SET statement_timeout = 30000; \
+                 SET idle_in_transaction_session_timeout = 60000; \
+                 SET default_transaction_isolation = 'repeatable read'; \
+                 SET plan_cache_mode = force_generic_plan; \
+                 SET enable_seqscan = off; SET enable_bitmapscan = off; SET enable_sort = off; \
+                 SET enable_hashjoin = off; SET enable_mergejoin = off; SET jit = off"
+            }
+            Engine::Cockroach => {
+                "SET statement_timeout = 30000; \
+                 SET idle_in_transaction_session_timeout = 60000; \
+                 SET default_transaction_isolation = 'serializable'"
+            }
+        }
+    }
+
+    /// The tables. They are made in one transaction, and making them twice is harmless.
+    pub fn schema(self) -> String {
+        let ascending = match self {
+            Engine::Yugabyte => "space ASC, pk ASC, rk ASC",
+            Engine::Postgres | Engine::Cockroach => "space, pk, rk",
+        };
+        format!(
+            "CREATE TABLE IF NOT EXISTS partita_row (
+                space bigint NOT NULL, pk bytea NOT NULL, rk bytea NOT NULL,
+                version bigint NOT NULL, value bytea, PRIMARY KEY ({ascending}));
+             CREATE INDEX IF NOT EXISTS partita_grave ON partita_row (version) WHERE value IS NULL;
+             CREATE TABLE IF NOT EXISTS partita_dropped (
+                space bigint PRIMARY KEY, dropped_at timestamptz NOT NULL DEFAULT now(),
+                swept boolean NOT NULL DEFAULT false);
+             CREATE INDEX IF NOT EXISTS partita_unswept ON partita_dropped (space) WHERE NOT swept;
+             CREATE TABLE IF NOT EXISTS partita_meta (
+                name text PRIMARY KEY, value bigint NOT NULL, since timestamptz NOT NULL DEFAULT now());
+             INSERT INTO partita_meta (name, value) VALUES ('format', {FORMAT}), ('floor', 0) ON CONFLICT DO NOTHING"
+        )
+    }
+}
+
+/// The format of the tables that this version reads and writes.
+pub const FORMAT: i64 = 1;
+
+/// The number under which a space is stored.
+pub fn space(space: Space) -> i64 {
+    (space.0 ^ (1 << 63)) as i64
+}
+
+/// Which database this is.
+pub const VERSION: &str = "SELECT version()";
+
+/// The format of the tables. One row of a table of two.
+pub const FORMAT_FOUND: &str = "SELECT value FROM partita_meta WHERE name = 'format'";
+
+/// Reads one row; always answers with one. One row by the primary key, and one look into `partita_dropped`.
+pub const GET: &str = "
+    SELECT EXISTS (SELECT 1 FROM partita_dropped WHERE space = $1), r.version, r.value
+    FROM (VALUES (1)) AS one (x) LEFT JOIN partita_row AS r ON r.space = $1 AND r.pk = $2 AND r.rk = $3";
+
+/// Creates a row where there is none or a tombstone. One row, by the unique index of the primary key.
+pub const INSERT_ABSENT: &str = "
+    INSERT INTO partita_row AS r (space, pk, rk, version, value)
+    SELECT $1::bigint, $2::bytea, $3::bytea, $4::bigint, $5::bytea
+    WHERE NOT EXISTS (SELECT 1 FROM partita_dropped WHERE space = $1)
+      AND $4 > (SELECT value FROM partita_meta WHERE name = 'floor')
+    ON CONFLICT (space, pk, rk) DO UPDATE SET version = excluded.version, value = excluded.value
+    WHERE r.value IS NULL AND r.version < excluded.version";
+
+/// Writes a row whatever is there. One row, by the unique index of the primary key.
+pub const PUT_ANY: &str = "
+    INSERT INTO partita_row AS r (space, pk, rk, version, value)
+    SELECT $1::bigint, $2::bytea, $3::bytea, $4::bigint, $5::bytea
+    WHERE NOT EXISTS (SELECT 1 FROM partita_dropped WHERE space = $1)
+      AND $4 > (SELECT value FROM partita_meta WHERE name = 'floor')
+    ON CONFLICT (space, pk, rk) DO UPDATE SET version = excluded.version, value = excluded.value
+    WHERE r.version < excluded.version";
+
+/// Replaces a row that is there, or deletes it when the value is null; of the version $6 unless that is null. One row by
+/// the primary key.
+pub const CHANGE: &str = "
+    UPDATE partita_row SET version = $4, value = $5
+    WHERE space = $1 AND pk = $2 AND rk = $3 AND value IS NOT NULL AND version < $4
+      AND ($6::bigint IS NULL OR version = $6)
+      AND NOT EXISTS (SELECT 1 FROM partita_dropped WHERE space = $1)
+      AND $4 > (SELECT value FROM partita_meta WHERE name = 'floor')";
+
+/// What [`BATCH`] is told to expect of a row, where it is not a version.
+pub mod expect {
+    /// Nothing.
+    pub const ANY: i64 = -1;
+    /// No row.
+    pub const ABSENT: i64 = -2;
+    /// A row.
+    pub const PRESENT: i64 = -3;
+    /// A version that no row has.
+    pub const NEVER: i64 = -4;
+}
+
+/// Any batch: items as arrays of rows, expectations, whether they are written, values (null deletes) and places in the
+/// batch. Writes all of it or nothing, and says why in the same answer. One row by the primary key for each item: with a plain
+/// join a planner that takes the partition for small reads all of it.
+///
+/// All parts see one snapshot. If `met` was overtaken, the insert fails with 40001, because it meets a row that changed
+/// since. That is why rows which are only checked are written too, as they are, when $10 says that the batch changes
+/// anything (an absent one as a tombstone): two batches that each check what the other writes cannot both pass. There is
+/// one modification for each table, which is all that CockroachDB allows in a statement.
+pub const BATCH: &str = "
+    WITH item AS (
+        SELECT rk, expect, writes, val, place
+        FROM unnest($4::bytea[], $5::bigint[], $6::boolean[], $7::bytea[], $8::bigint[])
+          AS u (rk, expect, writes, val, place)
+    ), met AS (
+        SELECT item.rk, item.expect, item.writes, item.place, r.version AS found, r.value IS NOT NULL AS present,
+            CASE WHEN item.writes THEN item.val ELSE r.value END AS val
+        FROM item LEFT JOIN LATERAL (
+            SELECT version, value FROM partita_row WHERE space = $1 AND pk = $2 AND rk = item.rk LIMIT 1
+        ) AS r ON true
+    ), state AS (
+        SELECT EXISTS (SELECT 1 FROM partita_dropped WHERE space = $1) AS dropped,
+            coalesce(min(place) FILTER (WHERE NOT CASE expect
+                WHEN -1 THEN true WHEN -2 THEN NOT present WHEN -3 THEN present
+                ELSE present AND found = expect END), -1) AS failed,
+            greatest((SELECT value FROM partita_meta WHERE name = 'floor'),
+                coalesce(max(found) FILTER (WHERE writes), 0)) AS newest
+        FROM met
+    ), written AS (
+        INSERT INTO partita_row AS r (space, pk, rk, version, value)
+        SELECT $1::bigint, $2::bytea, met.rk, CASE WHEN met.writes THEN $3::bigint ELSE coalesce(met.found, $3) END, met.val
+        FROM met, state
+        WHERE $10::boolean AND NOT state.dropped AND state.failed = -1 AND $3 > state.newest
+        ON CONFLICT (space, pk, rk) DO UPDATE SET version = excluded.version, value = excluded.value
+        RETURNING 1
+    ), gone AS (
+        INSERT INTO partita_dropped (space)
+        SELECT $9::bigint FROM state
+        WHERE $9 IS NOT NULL AND NOT state.dropped AND state.failed = -1 AND $3 > state.newest
+        ON CONFLICT (space) DO NOTHING
+        RETURNING 1
+    )
+    SELECT dropped, failed, newest, (SELECT found FROM met WHERE place = failed AND present) FROM state";
+
+/// Begins a scan: what it reads is of one moment. The time is set behind it.
+pub const SCAN_BEGIN: &str = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY; SET LOCAL statement_timeout = ";
+
+/// Ends a scan.
+pub const SCAN_END: &str = "COMMIT";
+
+/// Whether a space was dropped. One row of `partita_dropped` by its primary key.
+pub const IS_DROPPED: &str = "SELECT EXISTS (SELECT 1 FROM partita_dropped WHERE space = $1)";
+
+/// A page from a place to the end of the space. A range of the primary key, in its order: no sort.
+pub const SCAN_FROM: &str = "
+    SELECT pk, rk, version, value FROM partita_row
+    WHERE space = $1 AND (pk, rk) >= ($2, $3) AND value IS NOT NULL
+    ORDER BY pk, rk LIMIT $4";
+
+/// A page from a place up to another. A range of the primary key, in its order: no sort.
+pub const SCAN_BETWEEN: &str = "
+    SELECT pk, rk, version, value FROM partita_row
+    WHERE space = $1 AND (pk, rk) >= ($2, $3) AND (pk, rk) < ($5, $6) AND value IS NOT NULL
+    ORDER BY pk, rk LIMIT $4";
+
+/// Spaces whose rows are still there. By the partial index `partita_unswept`.
+pub const UNSWEPT: &str = "SELECT space FROM partita_dropped WHERE NOT swept ORDER BY space LIMIT 100";
+
+/// Reclaims some rows of a dropped space. A range of the primary key, then one row for each.
+pub const SWEEP_ROWS: &str = "
+    DELETE FROM partita_row WHERE (space, pk, rk) IN (
+        SELECT space, pk, rk FROM partita_row
+        WHERE space = $1 AND EXISTS (SELECT 1 FROM partita_dropped WHERE space = $1)
+        ORDER BY pk, rk LIMIT 1000)";
+
+/// Notes that a dropped space is empty and stays so: every statement that could have written to it has ended, since
+/// none lives as long as the grace of $2 seconds. One row, and one look for a row of the space.
+pub const MARK_SWEPT: &str = "
+    UPDATE partita_dropped SET swept = true
+    WHERE space = $1 AND dropped_at < now() - $2::double precision * interval '1 second'
+      AND NOT EXISTS (SELECT 1 FROM partita_row WHERE space = $1)";
+
+/// Raises the floor, below which no version is given any more, to the clock of the database less $1 ticks, if that lets
+/// tombstones go. Not more often than every $2 seconds. One row, and one look into the index `partita_grave`.
+pub const RAISE_FLOOR: &str = "
+    UPDATE partita_meta SET since = now(),
+        value = (extract(epoch FROM now()) * 10000000)::bigint + 621355968000000000 - $1::bigint
+    WHERE name = 'floor' AND since < now() - $2::double precision * interval '1 second'
+      AND EXISTS (SELECT 1 FROM partita_row WHERE value IS NULL AND version > partita_meta.value
+          AND version <= (extract(epoch FROM now()) * 10000000)::bigint + 621355968000000000 - $1)";
+
+/// Reclaims some tombstones that are not above the floor, once it has been there for $1 seconds: whoever may still write
+/// with a version below it has ended. A range of the index `partita_grave`, then one row for each.
+pub const SWEEP_GRAVES: &str = "
+    DELETE FROM partita_row WHERE value IS NULL AND (space, pk, rk) IN (
+        SELECT space, pk, rk FROM partita_row
+        WHERE value IS NULL AND version <= (
+            SELECT value FROM partita_meta
+            WHERE name = 'floor' AND since < now() - $1::double precision * interval '1 second')
+        ORDER BY version LIMIT 1000)";
