@@ -89,7 +89,7 @@ pub fn write_entity(out: &mut Vec<u8>, ctx: &Context<'_>, entity: &EntityView<'_
 }
 
 /// Writes an entity as requests and files have it: with the type of every value that JSON cannot tell. That includes every
-/// Double, since there are readers that take `5.0` for an integer. [`decode`](super::decode) reads the same back.
+/// Double, since there are readers that take `5.0` for an integer. [`decode`](super::decode()) reads the same back.
 pub fn write_typed(out: &mut Vec<u8>, partition_key: &str, row_key: &str, properties: &[Property]) {
     let mut object = Object::begin(out);
     object.name("PartitionKey");
