@@ -1,0 +1,129 @@
+//! What operators do beside serving, with the real binary.
+//!
+//! ```text
+//! backups    backup and restore, while the server runs and without it
+//! damage     check, and what is left of a damaged folder
+//! transfers  export and import
+//! ```
+
+mod backups;
+mod damage;
+mod transfers;
+
+use partita_testing::batch::{change_set, parts};
+use partita_testing::http::{Request, entity};
+use partita_testing::process::{Process, run};
+use partita_testing::signing::{ACCOUNT, KEY};
+use std::collections::BTreeMap;
+use std::ffi::OsStr;
+use std::fs;
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+use tempfile::TempDir;
+
+fn folder() -> TempDir {
+    tempfile::tempdir().expect("a temporary folder")
+}
+
+fn text(path: &Path) -> &str {
+    path.to_str().expect("a path that is text")
+}
+
+/// Runs a command that must succeed: what it said on its two streams.
+#[track_caller]
+fn succeed(arguments: &[&str]) -> (String, String) {
+    let (status, stdout, stderr) = run(arguments);
+    assert_eq!(status.code(), Some(0), "{arguments:?}\n{stdout}\n{stderr}");
+    (stdout, stderr)
+}
+
+/// Runs a command that must fail in one sentence: what it printed before, and the sentence.
+#[track_caller]
+fn fail(arguments: &[&str]) -> (String, String) {
+    let (status, stdout, stderr) = run(arguments);
+    assert_eq!(status.code(), Some(1), "{arguments:?}\n{stdout}\n{stderr}");
+    let last = stderr.lines().last().unwrap_or_default().to_owned();
+    assert!(last.starts_with("partita: ") && last.ends_with('.') && !stderr.contains("panicked"), "{stderr}");
+    (stdout, last)
+}
+
+#[track_caller]
+fn create(process: &Process, table: &str) {
+    process.send(Request::json("POST", "/Tables", format!(r#"{{"TableName":"{table}"}}"#))).expect(201);
+}
+
+/// Replaces rows of one partition in one transaction, each with a value of this number and this many bytes of text.
+#[track_caller]
+fn put(process: &Process, table: &str, partition: &str, rows: &[String], number: u64, bytes: usize) {
+    let operations: Vec<_> = rows.iter().map(|row| replace(table, partition, row, number, bytes)).collect();
+    let response = process.send(change_set(&operations));
+    assert!(parts(&response).iter().all(|part| part.status == 204), "{response:?}");
+}
+
+fn replace(table: &str, partition: &str, row: &str, number: u64, bytes: usize) -> Request {
+    let body = format!(r#"{{"N":{number},"Text":"{}"}}"#, "x".repeat(bytes));
+    Request::json("PUT", entity(table, partition, row), body)
+}
+
+/// Fills a table: partitions `p000` and so on, with as many rows each.
+fn fill(process: &Process, table: &str, partitions: usize, rows: usize, bytes: usize) {
+    create(process, table);
+    let rows: Vec<_> = (0..rows).map(|row| format!("r{row:03}")).collect();
+    for partition in 0..partitions {
+        put(process, table, &format!("p{partition:03}"), &rows, 1, bytes);
+    }
+}
+
+/// All rows of a table with their `N`, by key.
+fn rows(process: &Process, table: &str) -> BTreeMap<(String, String), u64> {
+    let mut rows = BTreeMap::new();
+    let mut connection = process.connect();
+    let mut query = String::new();
+    loop {
+        let target = format!("/{table}()?$select=PartitionKey,RowKey,N{query}");
+        let page = connection.send(&Request::get(target).signed()).expect(200);
+        for row in page.json()["value"].as_array().into_iter().flatten() {
+            let key = |name: &str| row[name].as_str().expect("a key").to_owned();
+            rows.insert((key("PartitionKey"), key("RowKey")), row["N"].as_u64().expect("a number"));
+        }
+        match page.continuation() {
+            Some(next) => query = format!("&{next}"),
+            None => return rows,
+        }
+    }
+}
+
+fn files(folder: &Path, extension: &str) -> Vec<PathBuf> {
+    let entries = fs::read_dir(folder).expect("a folder").map(|entry| entry.expect("an entry").path());
+    let mut files: Vec<_> = entries.filter(|path| path.extension() == Some(OsStr::new(extension))).collect();
+    files.sort();
+    files
+}
+
+/// Every file of a folder, to see that nothing changed.
+fn content(folder: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
+    let entries = fs::read_dir(folder).expect("a folder").map(|entry| entry.expect("an entry").path());
+    entries.filter(|path| path.is_file()).map(|path| (path.clone(), fs::read(&path).expect("a file"))).collect()
+}
+
+fn flip(path: &Path, at: usize) {
+    let mut bytes = fs::read(path).expect("a file");
+    bytes[at] ^= 0x20;
+    // A backup may share the file; only this name of it is damaged.
+    fs::remove_file(path).expect("it was there");
+    fs::write(path, bytes).expect("it can be written");
+}
+
+fn connection_string(address: SocketAddr) -> String {
+    format!("AccountName={ACCOUNT};AccountKey={KEY};TableEndpoint=http://{address}/{ACCOUNT}")
+}
+
+/// A data folder whose rows are all in table files, stopped.
+fn folder_of_tables(data: &Path, tables: &[&str], partitions: usize, rows: usize, bytes: usize) {
+    let process = Process::on(data, &[]);
+    tables.iter().for_each(|table| fill(&process, table, partitions, rows, bytes));
+    let scratch = folder();
+    // A backup writes out what is in memory.
+    succeed(&["backup", "--location", text(data), "--to", text(&scratch.path().join("b"))]);
+    process.stop();
+}
