@@ -307,6 +307,7 @@ impl Walk<'_> {
         }
         let response = self.send(request);
         let fault = |key: &str| match key {
+            LONG => Some((404, "ResourceNotFound")),
             "x/y" | "x\\y" => Some((400, "InvalidInput")),
             "x#y" => Some((400, "OutOfRangeInput")),
             _ => None,
