@@ -8,6 +8,7 @@ use crate::commit::Commit;
 use crate::group::{Group, Prepared};
 use crate::options::Durability;
 use crate::recent::{GroupNumber, Recent};
+use crate::runway::Runway;
 use crate::settings;
 use crate::store::Shared;
 use partita_store::{Error, Space, Versions};
@@ -23,6 +24,7 @@ pub(crate) struct Committer<'a> {
     recent: Recent,
     last_group: GroupNumber,
     reclaim: Sender<Space>,
+    runway: Option<Runway>,
 }
 
 impl<'a> Committer<'a> {
@@ -31,6 +33,7 @@ impl<'a> Committer<'a> {
         durability: Durability,
         versions: Versions,
         reclaim: Sender<Space>,
+        runway: Option<Runway>,
     ) -> Committer<'a> {
         Committer {
             shared,
@@ -40,6 +43,7 @@ impl<'a> Committer<'a> {
             recent: Recent::default(),
             last_group: 0,
             reclaim,
+            runway,
         }
     }
 
@@ -111,11 +115,15 @@ impl<'a> Committer<'a> {
     /// look (`DBImpl::WriteImpl`: `WriteGroupToWAL` comes before `SetLastSequence`). That holds for its default way of
     /// writing, which this crate uses, and not for unordered writes. One move covers the whole batch, and readers never see
     /// half of it.
-    fn write(&self, writes: rocksdb::WriteBatch) -> Result<(), String> {
+    fn write(&mut self, writes: rocksdb::WriteBatch) -> Result<(), String> {
+        let bytes = writes.size_in_bytes();
         match self.shared.database.write_opt(writes, &self.settings) {
             Ok(()) => {
                 self.shared.counters.syncs.add(usize::from(self.syncs));
                 self.shared.unsynced.store(!self.syncs, Ordering::Release);
+                if let Some(runway) = &mut self.runway {
+                    runway.take(bytes);
+                }
                 Ok(())
             }
             Err(error) => {

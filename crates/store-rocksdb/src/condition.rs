@@ -6,7 +6,8 @@
 //! ```text
 //!   sync 9                               from 000009.log on, every record was synced before the next one was written;
 //!                                        or `interval 9`, or `none 9`: only the first record of each process was
-//!   closed MANIFEST-000024 495 0c8a1f33  the store was closed, and these files had so many bytes with this checksum
+//!   closed MANIFEST-000024 495 0c8a1f33  the store was closed, and these files had so many bytes with this checksum, not
+//!                                        counting zeros behind the last record of a log
 //!   closed 000027.log 58123 99e02a61
 //! ```
 //!
@@ -60,11 +61,14 @@ pub(crate) fn note_closed(folder: &Path, least_log: u64) -> io::Result<()> {
     let found = fs::read_to_string(folder.join(FILE))?;
     let Some(first) = found.lines().next() else { return Ok(()) };
     let mut text = format!("{first}\n");
-    let logs = log_check::numbered(folder)?.into_iter().filter(|(number, _)| *number >= least_log);
-    for file in [folder.join(list_of_files(folder)?)].into_iter().chain(logs.map(|(_, log)| log)) {
-        let contents = fs::read(&file)?;
+    let mut note = |file: &Path, contents: &[u8]| {
         let name = file.file_name().unwrap_or_default().to_string_lossy();
-        text.push_str(&format!("closed {name} {} {:08x}\n", contents.len(), crc32c::crc32c(&contents)));
+        text.push_str(&format!("closed {name} {} {:08x}\n", contents.len(), crc32c::crc32c(contents)));
+    };
+    let list = folder.join(list_of_files(folder)?);
+    note(&list, &fs::read(&list)?);
+    for (_, log) in log_check::numbered(folder)?.into_iter().filter(|(number, _)| *number >= least_log) {
+        note(&log, log_check::records(&fs::read(&log)?));
     }
     write(folder, &text)
 }
@@ -94,7 +98,8 @@ pub(crate) fn left(folder: &Path) -> io::Result<Left> {
             Err(error) if error.kind() == io::ErrorKind::NotFound => Vec::new(),
             found => found?,
         };
-        if found.len() as u64 != length || crc32c::crc32c(&found) != checksum {
+        let noted = usize::try_from(length).ok().and_then(|length| found.get(..length));
+        if noted.is_none_or(|noted| crc32c::crc32c(noted) != checksum) {
             return Ok(Left::Damaged(Damage { offset: length.min(found.len() as u64), file }));
         }
     }

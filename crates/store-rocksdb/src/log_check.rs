@@ -23,6 +23,8 @@
 //!   record   = the bytes of a whole fragment, or of a first, middle ones and a last
 //!            = sequence number u64 | operations u32 | ...        the next record's sequence number is the sum of both
 //! ```
+//!
+//! Zeros behind the last record are those of the [`runway`](crate::runway).
 
 use crate::files::checksum;
 use std::fs::{File, OpenOptions};
@@ -42,7 +44,7 @@ const LAST: u8 = 4;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Damage {
     pub(crate) file: PathBuf,
-    /// Where the first record begins that is broken or missing.
+    /// Where the last record ends that is whole.
     pub(crate) offset: u64,
 }
 
@@ -64,7 +66,7 @@ struct Contents {
     first: Option<u64>,
     /// The one that follows the last record before the log ends or breaks.
     next: Option<u64>,
-    /// Where that is.
+    /// Where that record ends.
     end: u64,
     /// Whether a record begins behind the place where the log breaks.
     goes_on: bool,
@@ -128,6 +130,11 @@ pub(crate) fn remove_empty(folder: &Path, since: u64) -> io::Result<()> {
     if removed { File::open(folder)?.sync_all() } else { Ok(()) }
 }
 
+/// A log without what stands behind its last record.
+pub(crate) fn records(log: &[u8]) -> &[u8] {
+    &log[..Contents::read(log).end as usize]
+}
+
 /// The logs of a folder by number.
 pub(crate) fn numbered(folder: &Path) -> io::Result<Vec<(u64, PathBuf)>> {
     let mut logs = Vec::new();
@@ -188,9 +195,6 @@ impl Contents {
             let is_full = (at + block.len()).is_multiple_of(BLOCK_BYTES) && !(block.is_empty() && at == log.len());
             if block.len() < HEADER_BYTES && is_full {
                 at += block.len();
-                if record.is_none() {
-                    contents.end = at as u64;
-                }
                 continue;
             }
             if block.is_empty() {

@@ -47,7 +47,7 @@ fn log(settings: &mut rocksdb::Options) {
     // record at the very end only, would refuse to open the folder after such a power cut. What it would notice in
     // return, a synced log that went bad later, is noticed by `log_check`.
     settings.set_wal_recovery_mode(DBRecoveryMode::PointInTime);
-    // Logs are not recycled, though a sync of one takes two thirds of the time: RocksDB itself warns of a hole that recovery
+    // Logs are not recycled, which would make syncs as cheap as `runway` does: RocksDB itself warns of a hole that recovery
     // up to a point in time may leave behind with them (`SanitizeOptions` in `db_impl_open.cc`).
     // Writes dirty pages out steadily rather than all at once when a file is closed.
     settings.set_bytes_per_sync(MIB as u64);

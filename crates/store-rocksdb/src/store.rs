@@ -11,6 +11,7 @@ use crate::options::{Durability, Options};
 use crate::queue::Queue;
 use crate::reclaim;
 use crate::row_cache::{KeyHash, RowCache};
+use crate::runway::{self, Runway};
 use crate::scan::{self, Helpers};
 use crate::settings;
 use crate::spaces::Spaces;
@@ -80,6 +81,8 @@ enum Found {
 struct Threads {
     committer: JoinHandle<()>,
     reclaim: JoinHandle<()>,
+    /// Ends with the committer.
+    runway: Option<JoinHandle<()>>,
     /// The thread that syncs, if there is one, and what ends it when it is dropped.
     sync: Option<(JoinHandle<()>, Sender<()>)>,
 }
@@ -125,6 +128,7 @@ impl RocksStore {
         self.shared.queue.close();
         // A thread that panicked has said so, and has no more to do.
         let _ = threads.committer.join();
+        let _ = threads.runway.map(JoinHandle::join);
         if let Some((thread, stop)) = threads.sync {
             drop(stop);
             let _ = thread.join();
@@ -156,8 +160,16 @@ impl Threads {
         let (to_reclaim, dropped) = mpsc::channel();
         let Options { durability, clock, .. } = options;
         let versions = Versions::after(last_version, clock);
+        let (runway, thread) = match durability {
+            Durability::Sync => {
+                let (extend, asked) = mpsc::sync_channel(1);
+                let run = move |shared: &Shared| runway::run(shared.database.path(), &asked);
+                (Some(Runway::new(extend)), Some(spawn("partita-runway", shared, run)?))
+            }
+            Durability::Interval(_) | Durability::None => (None, None),
+        };
         let committer = spawn("partita-commit", shared, move |shared| {
-            Committer::new(shared, durability, versions, to_reclaim).run();
+            Committer::new(shared, durability, versions, to_reclaim, runway).run();
         })?;
         let reclaim = spawn("partita-reclaim", shared, move |shared| {
             reclaim::run(shared, &dropped, &settings::write(durability));
@@ -170,7 +182,7 @@ impl Threads {
                 Some((spawn("partita-sync", shared, run)?, stop))
             }
         };
-        Ok(Threads { committer, reclaim, sync })
+        Ok(Threads { committer, reclaim, runway: thread, sync })
     }
 }
 

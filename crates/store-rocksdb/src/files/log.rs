@@ -24,8 +24,10 @@ pub(crate) fn verify(path: &Path) -> io::Result<Log> {
 }
 
 fn verify_bytes(bytes: &[u8]) -> Log {
+    // Zeros at the end are room for what was to come.
+    let end = bytes.iter().rposition(|byte| *byte != 0).map_or(0, |last| last + 1);
     let mut at = 0;
-    while at < bytes.len() {
+    while at < end {
         let in_block = BLOCK_BYTES - at % BLOCK_BYTES;
         if in_block < HEADER_BYTES {
             // Too little for a header is left empty.
@@ -34,10 +36,9 @@ fn verify_bytes(bytes: &[u8]) -> Log {
         }
         match fragment(&bytes[at..bytes.len().min(at + in_block)]) {
             Some(fragment) => at += HEADER_BYTES + fragment.bytes.len(),
-            None if bytes[at..].iter().all(|&byte| byte == 0) => return Log::Unfinished(bytes.len() - at),
             // Only the last block can have been cut short, by a write that did not end; nothing can follow that.
-            None if bytes.len() - at <= in_block && is_cut(&bytes[at..]) && !holds_fragment(&bytes[at + 1..]) => {
-                return Log::Unfinished(bytes.len() - at);
+            None if end - at <= in_block && is_cut(&bytes[at..end]) && !holds_fragment(&bytes[at + 1..end]) => {
+                return Log::Unfinished(end - at);
             }
             None => return Log::Damaged(at),
         }
@@ -96,6 +97,14 @@ mod tests {
             };
             assert_eq!(verify_bytes(&bytes), expect, "byte {at}");
         }
-        assert_eq!(verify_bytes(&[good.clone(), vec![0; 5000]].concat()), Log::Unfinished(5000));
+        let zeros = [0; 5000];
+        assert_eq!(verify_bytes(&zeros), Log::Whole);
+        assert_eq!(verify_bytes(&[&good[..], &zeros].concat()), Log::Whole);
+        let ends_in_zeros = log(&[&[7; 100], &[0; 100]]);
+        assert_eq!(verify_bytes(&[&ends_in_zeros[..], &zeros].concat()), Log::Whole);
+        assert_eq!(verify_bytes(&[&good[..last + 50], &zeros].concat()), Log::Unfinished(50));
+        let mut damaged = good.clone();
+        damaged[110] ^= 0x10;
+        assert_eq!(verify_bytes(&[&damaged[..], &zeros].concat()), Log::Damaged(107));
     }
 }

@@ -61,6 +61,15 @@ proptest! {
         prop_assert!(!contents.goes_on);
     }
 
+    /// Also if the last block has no room for another header, and the zeros for that are not there yet.
+    #[test]
+    fn zeros_behind_the_last_record_are_no_part_of_a_log(records in records(), zeros in 0..70_000_usize) {
+        let (log, _) = write(&records);
+        let longer = [&log[..], &vec![0; zeros]].concat();
+        prop_assert_eq!(super::records(&longer).len(), log.len());
+        prop_assert_eq!(Contents::read(&longer), Contents::read(&log));
+    }
+
     /// The last record may stand in any state between not written and written, sector by sector.
     #[test]
     fn a_torn_end_is_no_damage(records in records(), sectors in prop::collection::vec(any::<bool>(), 200), cut in any::<prop::sample::Index>()) {
