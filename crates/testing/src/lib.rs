@@ -7,6 +7,7 @@
 //! signing   accounts, keys and shared access signatures
 //! batch     multipart bodies and what came of their parts
 //! postgres  a database server of the tests' own
+//! proxy     a way to a server that can be slow, be held up, or be cut
 //! ```
 
 #![allow(missing_docs, reason = "names of requests, responses and accounts say what they are")]
@@ -15,5 +16,6 @@ pub mod batch;
 pub mod http;
 pub mod postgres;
 pub mod process;
+pub mod proxy;
 pub mod server;
 pub mod signing;

@@ -3,6 +3,9 @@
 //! A shell waits beside it for the end of its input, which comes with the end of the test's process however that ends,
 //! and then stops the database and removes the folder.
 
+mod replication;
+mod small_disk;
+
 use std::fs::Permissions;
 use std::net::TcpListener;
 use std::os::unix::fs::{MetadataExt, PermissionsExt, chown};
@@ -38,12 +41,27 @@ impl Postgres {
 
     /// A server for tests that stop it; `None` as with [`shared`](Postgres::shared).
     pub fn start() -> Option<Postgres> {
-        static FOLDERS: AtomicUsize = AtomicUsize::new(0);
+        let postgres = Postgres::make()?;
+        postgres.start_again();
+        Some(postgres)
+    }
+
+    /// A server that was not started yet.
+    fn make() -> Option<Postgres> {
         if !Command::new(program("initdb")).arg("--version").output().is_ok_and(|output| output.status.success()) {
             assert!(std::env::var("CI").as_deref() != Ok("true"), "PostgreSQL is missing: run scripts/setup test");
             eprintln!("SKIPPED: PostgreSQL is not installed; scripts/setup test installs it.");
             return None;
         }
+        let postgres = Postgres::prepare();
+        let init = ["--username", USER, "--auth", "trust", "--encoding", "UTF8", "--locale", "C", "--no-sync"];
+        postgres.run(Command::new(program("initdb")).args(init).arg("-D").arg(postgres.data()));
+        Some(postgres)
+    }
+
+    /// A folder and a port for a server, and the shell that waits beside it.
+    fn prepare() -> Postgres {
+        static FOLDERS: AtomicUsize = AtomicUsize::new(0);
         let number = FOLDERS.fetch_add(1, Ordering::Relaxed);
         let folder = std::env::temp_dir().join(format!("partita-postgres-{}-{number}", std::process::id()));
         std::fs::create_dir(&folder).expect("a folder can be made");
@@ -57,19 +75,25 @@ impl Postgres {
         let mut watch = run_as(owner, &mut watch).spawn().expect("there is a shell");
         let alive = watch.stdin.take();
         let port = TcpListener::bind("127.0.0.1:0").and_then(|socket| socket.local_addr()).expect("a free port").port();
-        let postgres = Postgres { port, folder, owner, databases: AtomicUsize::new(0), watch, alive };
-        let init = ["--username", USER, "--auth", "trust", "--encoding", "UTF8", "--locale", "C", "--no-sync"];
-        postgres.run(Command::new(program("initdb")).args(init).arg("-D").arg(postgres.data()));
-        postgres.start_again();
-        Some(postgres)
+        Postgres { port, folder, owner, databases: AtomicUsize::new(0), watch, alive }
     }
 
     /// Starts it after it was stopped.
     pub fn start_again(&self) {
-        // Tests stop the server but not the machine, and what a process wrote outlives it.
-        let settings =
-            format!("-p {} -h 127.0.0.1 -k '' -c fsync=off -c max_connections=300 -c shared_buffers=64MB", self.port);
-        self.run(self.control("start").arg("-o").arg(settings).arg("-l").arg(self.folder.join("log")));
+        self.run(&mut self.starting());
+    }
+
+    fn starting(&self) -> Command {
+        // Tests stop the server but not the machine, and what a process wrote outlives it. Nothing is outside of the folder,
+        // so that nothing is left behind by one that was killed.
+        let settings = format!(
+            "-p {} -h 127.0.0.1 -k '' -c fsync=off -c max_connections=300 -c shared_buffers=64MB \
+             -c dynamic_shared_memory_type=mmap -c wal_retrieve_retry_interval=100ms",
+            self.port
+        );
+        let mut command = self.control("start");
+        command.arg("-o").arg(settings).arg("-l").arg(self.folder.join("log"));
+        command
     }
 
     /// Stops it: `smart`, `fast` or `immediate`, which is a crash.
@@ -100,18 +124,24 @@ impl Postgres {
         Postgres::sql(&url, "SELECT pg_reload_conf()");
     }
 
-    fn url(&self, database: &str) -> String {
+    /// The URL of a database that is there.
+    pub fn url(&self, database: &str) -> String {
         format!("postgres://{USER}@127.0.0.1:{}/{database}", self.port)
     }
 
     /// Runs statements in a database and returns what they say, a line for each row.
     #[track_caller]
     pub fn sql(url: &str, statements: &str) -> String {
+        Postgres::try_sql(url, statements).unwrap_or_else(|error| panic!("{statements}: {error}"))
+    }
+
+    /// As [`Postgres::sql`]; an error is what the database says.
+    pub fn try_sql(url: &str, statements: &str) -> Result<String, String> {
         let mut psql = Command::new(program("psql"));
         psql.args(["-X", "-q", "-A", "-t", "-v", "ON_ERROR_STOP=1", "-c", statements]).arg(url);
         let output = psql.output().expect("psql can be started");
-        assert!(output.status.success(), "{statements}: {}", String::from_utf8_lossy(&output.stderr));
-        String::from_utf8_lossy(&output.stdout).trim_end().to_owned()
+        let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).trim_end().to_owned();
+        if output.status.success() { Ok(text(&output.stdout)) } else { Err(text(&output.stderr)) }
     }
 
     fn data(&self) -> PathBuf {
