@@ -1,5 +1,6 @@
 //! A client: asks over HTTP and writes down what it asked and what it was told.
 
+use crate::cluster::Addresses;
 use crate::history::{
     Answer, Before, Call, Change, Condition, Key, Operation, Page, Seen, Table, Tag, Time, Verb, Version,
 };
@@ -9,6 +10,7 @@ use partita_model::{ETag, IfMatch, Ticks};
 use partita_testing::batch::{change_set, parts};
 use partita_testing::http::{Connection, Request, Response, entity};
 use serde_json::{Map, Value};
+use std::io::ErrorKind;
 use std::net::SocketAddr;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
@@ -19,12 +21,19 @@ pub struct Common {
     start: Instant,
     last_tag: AtomicU32,
     calls: AtomicU64,
+    /// Those among them that were answered as they should be.
+    answered: AtomicU64,
 }
 
 impl Common {
     /// At the beginning of a run.
     pub fn new() -> Common {
-        Common { start: Instant::now(), last_tag: AtomicU32::new(0), calls: AtomicU64::new(0) }
+        Common {
+            start: Instant::now(),
+            last_tag: AtomicU32::new(0),
+            calls: AtomicU64::new(0),
+            answered: AtomicU64::new(0),
+        }
     }
 
     /// The time.
@@ -34,14 +43,23 @@ impl Common {
 
     /// Waits until there were so many further calls, but not for ever.
     pub fn wait(&self, calls: u64, longest: Duration) {
-        let (start, target) = (Instant::now(), self.calls.load(Ordering::Relaxed) + calls);
-        while self.calls.load(Ordering::Relaxed) < target && start.elapsed() < longest {
-            std::thread::sleep(Duration::from_micros(200));
-        }
+        wait(&self.calls, calls, longest);
+    }
+
+    /// Waits until so many further calls were answered as they should be, but not for ever.
+    pub fn wait_for_answers(&self, calls: u64, longest: Duration) {
+        wait(&self.answered, calls, longest);
     }
 
     fn tag(&self) -> Tag {
         self.last_tag.fetch_add(1, Ordering::Relaxed) + 1
+    }
+}
+
+fn wait(counter: &AtomicU64, count: u64, longest: Duration) {
+    let (start, target) = (Instant::now(), counter.load(Ordering::Relaxed) + count);
+    while counter.load(Ordering::Relaxed) < target && start.elapsed() < longest {
+        std::thread::sleep(Duration::from_micros(200));
     }
 }
 
@@ -64,20 +82,30 @@ impl Client {
         Client { id, workload: Workload::new(seed, id) }
     }
 
-    /// Asks one thing after the other until told to stop, or until the server is gone.
-    pub fn run(&mut self, common: &Common, address: SocketAddr, stop: &AtomicBool) -> Vec<Call> {
+    /// Asks one thing after the other until told to stop. While its node is gone it waits.
+    pub fn run(&mut self, common: &Common, addresses: &Addresses, stop: &AtomicBool) -> Vec<Call> {
         let mut calls = Vec::new();
-        let Ok(mut session) = Session::open(common, self.id, address) else { return calls };
+        let node = addresses.node_of(self.id);
+        while !stop.load(Ordering::Relaxed) {
+            match addresses.of(node).map(|address| Session::open(common, self.id, address)) {
+                Some(Ok(session)) => self.ask(session, stop, &mut calls),
+                _ => std::thread::sleep(Duration::from_millis(1)),
+            }
+        }
+        calls
+    }
+
+    /// Asks as long as a connection can be used.
+    fn ask(&mut self, mut session: Session<'_>, stop: &AtomicBool, calls: &mut Vec<Call>) {
         while !stop.load(Ordering::Relaxed) && session.is_open {
             match self.workload.next() {
-                Operation::Page(page) => session.pages(page, stop, &mut calls),
+                Operation::Page(page) => session.pages(page, stop, calls),
                 operation => calls.push(session.ask(operation)),
             }
             if let Some(call) = calls.last() {
                 self.learn(call);
             }
         }
-        calls
     }
 
     fn learn(&mut self, call: &Call) {
@@ -156,11 +184,15 @@ impl<'c> Session<'c> {
         let (answer, returned, next) = match &response {
             Ok(response) => {
                 let answer = answer(&operation, response);
-                let returned = (answer != Answer::Unknown).then_some(now);
+                let returned = (!answer.leaves_open()).then_some(now);
                 (answer, returned, response.continuation())
             }
-            Err(_) => (Answer::Unknown, None, None),
+            Err(error) if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut) => {
+                (Answer::Unknown, None, None)
+            }
+            Err(_) => (Answer::Cut, None, None),
         };
+        self.common.answered.fetch_add(u64::from(!answer.tells_of_trouble()), Ordering::Relaxed);
         let closes = |response: &Response| response.header("connection").is_some_and(|value| value == "close");
         self.is_open = response.is_ok_and(|response| !closes(&response));
         (Call { client: self.client, operation, tag, invoked, returned, answer }, next)
@@ -226,8 +258,8 @@ fn filling(table: Table, tag: Tag) -> String {
 }
 
 fn answer(operation: &Operation, response: &Response) -> Answer {
-    if response.status == 503 || response.status == 500 && response.code() == "OperationTimedOut" {
-        return Answer::Unknown;
+    if let Some(trouble) = trouble(response) {
+        return trouble;
     }
     let understood = match operation {
         Operation::Create(_) | Operation::Drop(_) => match response.status {
@@ -254,13 +286,21 @@ fn answer(operation: &Operation, response: &Response) -> Answer {
     understood.unwrap_or_else(|| Answer::Odd(format!("{response:?}")))
 }
 
+/// What a server says that cannot do what it should just now.
+fn trouble(response: &Response) -> Option<Answer> {
+    match (response.status, response.code().as_str()) {
+        (503, _) => Some(Answer::Busy),
+        (500, "OperationTimedOut") => Some(Answer::Unknown),
+        _ => None,
+    }
+}
+
 /// The answer to changes: each was made, all at the same version, or one was refused and nothing is said of the others.
 fn done(responses: &[Response], changes: &[Change]) -> Option<Answer> {
     if let [response] = responses
         && response.status >= 300
     {
-        let temporary = response.status == 503 || response.code() == "OperationTimedOut";
-        return if temporary { Some(Answer::Unknown) } else { refusal(response) };
+        return trouble(response).or_else(|| refusal(response));
     }
     if responses.len() != changes.len() {
         return None;

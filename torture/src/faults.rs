@@ -1,102 +1,78 @@
-//! Runs with processes that are killed, stopped and started again on the same folder.
+//! Runs in which something goes away under load: a node, or the database behind all of them.
 
 use crate::check::Violation;
 use crate::client::Common;
+use crate::cluster::{Cluster, Program, Storage};
 use crate::random::Random;
-use crate::run::{Run, Totals};
-use partita_testing::process::{Process, command_of};
-use std::ffi::OsString;
-use std::path::{Path, PathBuf};
-use std::process::Command;
+use crate::run::{Losses, Run, Totals};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
-/// A program that serves tables.
-#[derive(Clone, Debug)]
-pub struct Program {
-    /// The binary.
-    pub binary: PathBuf,
-    /// Its arguments but for the folder, which is given behind them with `--location`.
-    pub arguments: Vec<OsString>,
+/// What happens while clients ask.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Fault {
+    /// A node is stopped in good order.
+    Stop,
+    /// A node is killed.
+    Kill,
+    /// The database crashes and comes back.
+    DatabaseCrash,
+    /// The database dies and its standby takes its place.
+    Failover,
 }
 
-impl Program {
-    /// Partita itself, on free ports.
-    pub fn partita(binary: impl Into<PathBuf>) -> Program {
-        let arguments = ["--table-port", "0", "--admin-port", "0"].map(OsString::from).to_vec();
-        Program { binary: binary.into(), arguments }
-    }
-
-    /// `torture serve`, which is the server on the real engine, or on a mutant of it.
-    pub fn mutant(torture: impl Into<PathBuf>, mutant: Option<&str>) -> Program {
-        let mut arguments = vec![OsString::from("serve")];
-        arguments.extend(mutant.map(|name| format!("--mutant={name}").into()));
-        Program { binary: torture.into(), arguments }
-    }
-
-    fn command(&self, folder: &Path) -> Command {
-        let mut command = command_of(&self.binary);
-        command.args(&self.arguments).arg("--location").arg(folder);
-        command
-    }
-
-    /// Starts on a folder and waits until it is ready.
-    fn start(&self, folder: &Path) -> Result<Process, Violation> {
-        Process::spawn(self.command(folder)).map_err(|(status, said)| {
-            let what = format!("the server does not start any more ({status}), it says\n{said}");
-            Violation { what, calls: Vec::new() }
-        })
-    }
-
-    /// Starts on a folder and kills it after so long, whatever it is doing then.
-    fn start_and_kill(&self, folder: &Path, after: Duration) {
-        let mut child = self.command(folder).spawn().expect("a program that ran can be run again");
-        sleep(after);
-        child.kill().expect("a child can be killed");
-        child.wait().expect("a child ends when it is killed");
-    }
-}
-
-/// What ended early, and what had been done until then.
-#[derive(Debug)]
+/// What came of a run.
+#[derive(Debug, Default)]
 pub struct Outcome {
     /// Figures of the run.
     pub totals: Totals,
-    /// How often it was killed.
+    /// How often a node was killed.
     pub crashes: u64,
-    /// How often it was stopped in good order.
+    /// How often a node was stopped in good order.
     pub stops: u64,
+    /// How often the database crashed.
+    pub database_crashes: u64,
+    /// How often its standby took its place.
+    pub failovers: u64,
     /// What was wrong, if anything.
     pub violation: Option<Violation>,
+}
+
+impl Outcome {
+    fn faults(&self) -> u64 {
+        self.crashes + self.stops + self.database_crashes + self.failovers
+    }
 }
 
 /// How a run goes.
 #[derive(Clone, Debug)]
 pub struct Plan {
-    /// What follows from it: all that clients ask, and when the server ends.
+    /// What follows from it: all that clients ask, and when servers end.
     pub seed: u64,
     /// Clients at a time.
     pub clients: u32,
+    /// Servers at a time.
+    pub nodes: usize,
     /// When it is over.
     pub until: Until,
-    /// Whether the server is stopped and killed; without, rounds end quietly.
-    pub restarts: bool,
+    /// What may happen; rounds end quietly if it is nothing.
+    pub faults: Vec<Fault>,
 }
 
 /// When a run is over.
 #[derive(Clone, Copy, Debug)]
 pub enum Until {
-    /// After so many kills. Every round ends with one.
-    Crashes(u64),
-    /// After so long. Most rounds end quietly.
+    /// After so many faults. Every round has one, and they take turns.
+    Faults(u64),
+    /// After so long. Half of the rounds have a fault, any of those that may happen.
     Elapsed(Duration),
 }
 
-/// Runs on a folder that is empty at first.
-pub fn torture(program: &Program, folder: &Path, plan: &Plan, progress: &mut dyn FnMut(&Outcome)) -> Outcome {
+/// Runs on a storage that is empty at first.
+pub fn torture(program: &Program, storage: &mut Storage, plan: &Plan, progress: &mut dyn FnMut(&Outcome)) -> Outcome {
     let mut run = Run::new(plan.seed, plan.clients);
-    let mut outcome = Outcome { totals: Totals::default(), crashes: 0, stops: 0, violation: None };
-    let ended = rounds(program, folder, plan, &mut run, &mut outcome, progress);
+    let mut outcome = Outcome::default();
+    let ended = rounds(program, storage, plan, &mut run, &mut outcome, progress);
     outcome.totals = run.totals;
     outcome.violation = ended.err();
     outcome
@@ -107,7 +83,7 @@ const ROUNDS_PER_LEDGER: u64 = 40;
 
 fn rounds(
     program: &Program,
-    folder: &Path,
+    storage: &mut Storage,
     plan: &Plan,
     run: &mut Run,
     outcome: &mut Outcome,
@@ -115,85 +91,100 @@ fn rounds(
 ) -> Result<(), Violation> {
     let start = Instant::now();
     let mut random = Random::new(plan.seed, 0);
-    let mut server = program.start(folder)?;
-    run.begin(server.address)?;
+    let mut cluster = Cluster::start(program, storage, plan.nodes)?;
+    let addresses = cluster.addresses.clone();
+    run.begin(&addresses)?;
     for round in 1.. {
         let is_over = |outcome: &Outcome| match plan.until {
-            Until::Crashes(crashes) => outcome.crashes >= crashes,
+            Until::Faults(faults) => outcome.faults() >= faults,
             Until::Elapsed(time) => start.elapsed() >= time,
         };
-        let ending = match plan.until {
-            Until::Crashes(_) => Ending::Kill,
-            Until::Elapsed(_) if !plan.restarts => Ending::Quiet,
-            Until::Elapsed(_) => [Ending::Quiet, Ending::Quiet, Ending::Stop, Ending::Kill][random.below(4) as usize],
+        let faults = plan.faults.len() as u64;
+        let fault = match plan.until {
+            _ if faults == 0 => None,
+            Until::Faults(_) => Some(plan.faults[((round - 1) % faults) as usize]),
+            Until::Elapsed(_) => random.below(2 * faults).checked_sub(faults).map(|index| plan.faults[index as usize]),
         };
         let (count, jitter) = round_length(plan.until, &mut random);
+        let node = if plan.nodes == 1 { 0 } else { random.below(plan.nodes as u64) as usize };
         let work = |common: &Common| {
             common.wait(count, ROUND_TIME_MAX);
             sleep(jitter);
         };
-        let address = server.address;
-        let calls;
-        let gone;
-        (server, calls, gone) = match ending {
-            Ending::Quiet => {
-                let calls = run.load(address, work);
-                (server, calls, None)
-            }
-            Ending::Stop => {
-                let calls = run.load(address, |common| {
-                    work(common);
-                    server.stop();
-                });
-                let gone = run.now();
-                outcome.stops += 1;
-                (program.start(folder)?, calls, Some(gone))
-            }
-            Ending::Kill => {
-                let calls = run.load(address, |common| {
-                    work(common);
-                    server.kill();
-                });
-                let gone = run.now();
-                outcome.crashes += 1;
-                // Now and then it does not get as far as to serve, a few times in a row.
-                while random.once_in(4) && !is_over(outcome) {
-                    program.start_and_kill(folder, Duration::from_micros(random.below(40_000)));
+        let mut losses = Losses::default();
+        let mut started = Ok(());
+        let calls = run.load(&addresses, |common| {
+            work(common);
+            match fault {
+                None => return,
+                Some(Fault::Stop) => {
+                    cluster.stop(node);
+                    outcome.stops += 1;
+                }
+                Some(Fault::Kill) => {
+                    cluster.kill(node);
                     outcome.crashes += 1;
                 }
-                (program.start(folder)?, calls, Some(gone))
+                Some(Fault::DatabaseCrash) => {
+                    cluster.restart_database();
+                    outcome.database_crashes += 1;
+                }
+                Some(Fault::Failover) => {
+                    cluster.fail_over();
+                    outcome.failovers += 1;
+                }
             }
-        };
+            match fault {
+                Some(Fault::DatabaseCrash | Fault::Failover) => {
+                    losses.database = true;
+                    common.wait_for_answers(u64::from(plan.clients) * ANSWERS_PER_CLIENT, OUTAGE_MAX);
+                }
+                _ => losses.gone.push((node, common.now())),
+            }
+            if plan.nodes > 1 {
+                // The others go on without it, and with it when it is back.
+                work(common);
+                started = cluster.start_missing();
+                work(common);
+            }
+        });
+        started?;
+        // Now and then a node does not get as far as to serve, a few times in a row.
+        while plan.nodes == 1 && fault == Some(Fault::Kill) && random.once_in(4) && !is_over(outcome) {
+            cluster.start_and_kill(node, Duration::from_micros(random.below(40_000)));
+            outcome.crashes += 1;
+        }
+        cluster.start_missing()?;
         let last = is_over(outcome);
-        run.settle(server.address, calls, gone, last || round % ROUNDS_PER_LEDGER == 0)?;
+        run.settle(&addresses, calls, &losses, last || round % ROUNDS_PER_LEDGER == 0)?;
+        if fault == Some(Fault::Failover) && !last {
+            cluster.mend_database();
+        }
         outcome.totals = run.totals;
         progress(outcome);
         if last {
             break;
         }
     }
-    server.stop();
+    cluster.end();
     Ok(())
-}
-
-#[derive(Clone, Copy)]
-enum Ending {
-    Quiet,
-    Stop,
-    Kill,
 }
 
 /// Longest a round takes, however slow the machine.
 const ROUND_TIME_MAX: Duration = Duration::from_millis(500);
+/// So many answers to each client show that nodes have found the database again.
+const ANSWERS_PER_CLIENT: u64 = 10;
+/// Longest that they need to find a database that is back.
+const OUTAGE_MAX: Duration = Duration::from_secs(60);
 
 /// How many calls a round has, and how long behind the last of them it ends. Some rounds end while clients still connect, some
 /// when files have grown.
 fn round_length(until: Until, random: &mut Random) -> (u64, Duration) {
     let calls_max = match (until, random.below(4)) {
         (Until::Elapsed(_), _) => 4_000,
-        (Until::Crashes(_), 0) => 10,
-        (Until::Crashes(_), 1) => 800,
-        (Until::Crashes(_), _) => 200,
+        (Until::Faults(_), 0) => 10,
+        (Until::Faults(_), 1) => 800,
+        (Until::Faults(_), _) => 200,
     };
     (random.below(calls_max), Duration::from_micros(random.below(2_000)))
 }

@@ -215,10 +215,26 @@ pub enum Answer {
     Row(Seen),
     /// Entities of a page, and whether there is a further page.
     Rows(Vec<(Key, Seen)>, bool),
-    /// Nothing, or that the outcome is not known: it may have been done, or be done later.
+    /// That it was not done, because the server could not just now.
+    Busy,
+    /// That the outcome is not known: it may have been done, or be done later.
     Unknown,
+    /// Nothing; the connection ended. It may have been done, or be done later.
+    Cut,
     /// Something that no server may say; in words.
     Odd(String),
+}
+
+impl Answer {
+    /// Whether it does not say what came of the call.
+    pub fn leaves_open(&self) -> bool {
+        matches!(self, Answer::Unknown | Answer::Cut)
+    }
+
+    /// Whether it is one that only a server in trouble gives.
+    pub fn tells_of_trouble(&self) -> bool {
+        self.leaves_open() || *self == Answer::Busy
+    }
 }
 
 /// One call of a client.
@@ -305,7 +321,9 @@ impl fmt::Display for Answer {
                 }
                 write!(f, "{} rows{}", rows.len(), if *more { " and more" } else { "" })
             }
+            Answer::Busy => write!(f, "busy"),
             Answer::Unknown => write!(f, "unknown"),
+            Answer::Cut => write!(f, "cut"),
             Answer::Odd(what) => write!(f, "ODD: {what}"),
         }
     }

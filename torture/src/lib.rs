@@ -1,7 +1,9 @@
 //! Tortures Partita and checks from outside that it keeps its promises.
 //!
 //! ```text
-//! run ── rounds of load on one folder; kills, stops and starts the server in between
+//! faults ── what goes away while clients ask, and when
+//!  └─ cluster     the processes, and the folder or the database they are on
+//! run ── rounds of load on one server or several, and what must be there behind each
 //!  ├─ client      asks over HTTP and writes down what was asked, when, and what was answered
 //!  │   └─ workload   what to ask next, from a seed
 //!  ├─ history     calls: who, what, when, answer
@@ -15,6 +17,7 @@
 
 pub mod check;
 pub mod client;
+pub mod cluster;
 pub mod faults;
 pub mod history;
 mod linearize;

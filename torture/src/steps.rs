@@ -148,7 +148,8 @@ fn versions(state: &State, known: &BTreeSet<Key>, calls: &[Call]) -> Result<Hash
             Answer::Done(Some(version)) => learn(call.tag, *version, index)?,
             Answer::Row(seen) => learn(seen.v, seen.version, index)?,
             Answer::Rows(rows, _) => rows.iter().try_for_each(|(_, seen)| learn(seen.v, seen.version, index))?,
-            Answer::Done(None) | Answer::Refused { .. } | Answer::Unknown | Answer::Odd(_) => {}
+            Answer::Done(None) | Answer::Refused { .. } => {}
+            Answer::Busy | Answer::Unknown | Answer::Cut | Answer::Odd(_) => {}
         }
     }
     Ok(versions.into_iter().map(|(tag, (version, _))| (tag, version)).collect())
@@ -160,7 +161,7 @@ fn translate(index: usize, call: &Call, known: &BTreeSet<Key>, steps: &mut Vec<S
         call: index,
         invoked: call.invoked,
         returned: call.returned.unwrap_or(Time::MAX),
-        optional: call.answer == Answer::Unknown,
+        optional: call.answer.leaves_open(),
         table_guard: TableGuard::Exists,
         table_effect: TableEffect::None,
         guards: Vec::new(),
@@ -170,6 +171,10 @@ fn translate(index: usize, call: &Call, known: &BTreeSet<Key>, steps: &mut Vec<S
     if let Answer::Odd(what) = &call.answer {
         return Err(Violation::alone(what.clone(), call));
     }
+    // Not done, and nothing is said of what is there.
+    if call.answer == Answer::Busy {
+        return Ok(());
+    }
     if let Answer::Refused { code, .. } = &call.answer
         && code == "TableNotFound"
     {
@@ -178,12 +183,12 @@ fn translate(index: usize, call: &Call, known: &BTreeSet<Key>, steps: &mut Vec<S
         return Ok(());
     }
     match (&call.operation, &call.answer) {
-        (Operation::Create(_), Answer::Done(_) | Answer::Unknown) => {
+        (Operation::Create(_), Answer::Done(_) | Answer::Unknown | Answer::Cut) => {
             step.table_guard = TableGuard::Absent;
             step.table_effect = TableEffect::Create;
         }
         (Operation::Create(_), Answer::Refused { code, .. }) if code == "TableAlreadyExists" => {}
-        (Operation::Drop(_), Answer::Done(_) | Answer::Unknown) => step.table_effect = TableEffect::Drop,
+        (Operation::Drop(_), Answer::Done(_) | Answer::Unknown | Answer::Cut) => step.table_effect = TableEffect::Drop,
         (Operation::Drop(_), Answer::Refused { code, .. }) if code == "ResourceNotFound" => {
             step.table_guard = TableGuard::Absent;
         }
@@ -191,10 +196,10 @@ fn translate(index: usize, call: &Call, known: &BTreeSet<Key>, steps: &mut Vec<S
         // would have reached its rows are told that it is gone a moment before those whose request is wrong in itself.
         (Operation::Write(changes), answer) if has_duplicates(changes) => match answer {
             Answer::Refused { code, .. } if code == "InvalidDuplicateRow" => return Ok(()),
-            Answer::Unknown => return Ok(()),
+            Answer::Unknown | Answer::Cut => return Ok(()),
             _ => return unexpected("a row twice in a transaction"),
         },
-        (Operation::Write(changes), Answer::Done(_) | Answer::Unknown) => {
+        (Operation::Write(changes), Answer::Done(_) | Answer::Unknown | Answer::Cut) => {
             for change in changes {
                 step.guards.extend(holds(change).map(|guard| (change.key, guard)));
                 step.effects.push((change.key, effect(change, call.tag)));
@@ -224,7 +229,7 @@ fn translate(index: usize, call: &Call, known: &BTreeSet<Key>, steps: &mut Vec<S
         }
         (Operation::Page(page), Answer::Rows(rows, more)) => return shown(call, page, rows, *more, known, step, steps),
         // A read that was not answered says nothing.
-        (Operation::Get(_) | Operation::Page(_), Answer::Unknown) => return Ok(()),
+        (Operation::Get(_) | Operation::Page(_), Answer::Unknown | Answer::Cut) => return Ok(()),
         _ => return unexpected("an answer that does not fit"),
     }
     steps.push(step);

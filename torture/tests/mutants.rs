@@ -2,9 +2,10 @@
 
 use partita_testing::server::TestServer;
 use partita_torture::check::Violation;
-use partita_torture::faults::{Plan, Program, Until, torture};
+use partita_torture::cluster::{Addresses, Program, Storage};
+use partita_torture::faults::{Fault, Plan, Until, torture};
 use partita_torture::mutants::{Mutant, open};
-use partita_torture::run::Run;
+use partita_torture::run::{Losses, Run};
 use std::path::Path;
 use std::time::Duration;
 
@@ -13,11 +14,12 @@ const CLIENTS: u32 = 6;
 /// Rounds of load on a server in this process, until something is wrong.
 fn rounds(mutant: Option<Mutant>, folder: Option<&Path>, seed: u64, rounds: u32) -> Result<(), Violation> {
     let server = TestServer::on_store(open(mutant, folder).expect("an empty store opens"), |_| {});
+    let addresses = Addresses::new([server.address]);
     let mut run = Run::new(seed, CLIENTS);
-    run.begin(server.address)?;
+    run.begin(&addresses)?;
     for round in 1..=rounds {
-        let calls = run.load(server.address, |common| common.wait(200, Duration::from_millis(500)));
-        run.settle(server.address, calls, None, round == rounds)?;
+        let calls = run.load(&addresses, |common| common.wait(200, Duration::from_millis(500)));
+        run.settle(&addresses, calls, &Losses::default(), round == rounds)?;
     }
     assert!(run.totals.acknowledged > 0, "nothing was written");
     Ok(())
@@ -50,8 +52,8 @@ fn mutants_are_caught() {
 fn crashes(mutant: Option<&str>, seed: u64) -> Option<Violation> {
     let folder = tempfile::tempdir().expect("a temporary folder");
     let program = Program::mutant(env!("CARGO_BIN_EXE_torture"), mutant);
-    let plan = Plan { seed, clients: CLIENTS, until: Until::Crashes(20), restarts: true };
-    torture(&program, folder.path(), &plan, &mut |_| {}).violation
+    let plan = Plan { seed, clients: CLIENTS, nodes: 1, until: Until::Faults(20), faults: vec![Fault::Kill] };
+    torture(&program, &mut Storage::Folder(folder.path().into()), &plan, &mut |_| {}).violation
 }
 
 #[test]
