@@ -2,7 +2,7 @@
 //!
 //! A batch of one row, which is nearly all there are, has a statement of its own that writes the row if everything holds.
 //! When it wrote nothing, or when there is more to a batch, the statement for any batch is sent, which also says what did
-//! not hold. The version is chosen here, before the statement is sent; the database refuses it unless it is above
+//! not hold. Either way it is one round trip. The version is chosen here, before the statement is sent; the database refuses it unless it is above
 //! whatever the rows ever had, and then this node goes on above that.
 
 use crate::failure::Failure;
@@ -37,7 +37,8 @@ impl Shared {
     pub(crate) async fn commit(&self, batch: Batch) -> Result<Version> {
         let begun = Instant::now();
         let mut pause = PAUSES.0;
-        let mut is_single = batch.drop_space.is_none() && batch.items.len() == 1 && has_own_statement(&batch.items[0]);
+        let can_be_single = batch.drop_space.is_none() && batch.items.len() == 1 && has_own_statement(&batch.items[0]);
+        let mut is_single = can_be_single;
         loop {
             let lease = self.pool.lease().await?;
             let version = self.next_version();
@@ -71,6 +72,7 @@ impl Shared {
                     self.counters.retries.fetch_add(1, Relaxed);
                     tokio::time::sleep(jittered(pause)).await;
                     pause = (pause * 2).min(PAUSES.1);
+                    is_single = can_be_single;
                 }
                 Failure::Lost(why) => {
                     self.counters.lost.fetch_add(1, Relaxed);
@@ -158,7 +160,18 @@ async fn any(connection: &Connection, batch: &Batch, version: Version) -> std::r
     let (space, partition, given) = (sql::space(batch.space), &batch.partition, version as i64);
     let parameters: [&(dyn ToSql + Sync); 10] =
         [&space, partition, &given, &rows, &expects, &writes, &values, &places, &drop_space, &changes];
-    let answer = answered(client.query_one(&statements.batch, &parameters)).await?;
+    let answer = answered(async {
+        let statement = client.query_one(&statements.batch, &parameters);
+        match connection.engine.batch_bounds() {
+            None => statement.await,
+            // All three are sent together.
+            Some((begin, end)) => {
+                let all = tokio::try_join!(client.batch_execute(begin), statement, client.batch_execute(end));
+                all.map(|((), answer, ())| answer)
+            }
+        }
+    });
+    let answer = answer.await?;
     let (is_dropped, failed, newest): (bool, i64, i64) = (answer.get(0), answer.get(1), answer.get(2));
     Ok(if is_dropped {
         Outcome::Dropped

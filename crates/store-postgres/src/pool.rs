@@ -44,6 +44,7 @@ pub(crate) struct Pool {
 pub(crate) struct Connection {
     pub(crate) client: Client,
     pub(crate) statements: Statements,
+    pub(crate) engine: Engine,
     home: Id,
 }
 
@@ -165,7 +166,7 @@ impl Pool {
     async fn connect(&self) -> std::result::Result<Connection, String> {
         let client = self.reach().await?;
         let statements = Statements::prepare(&client).await.map_err(|error| words(&error))?;
-        Ok(Connection { client, statements, home: Handle::current().id() })
+        Ok(Connection { client, statements, engine: self.engine(), home: Handle::current().id() })
     }
 
     /// Tries to connect until it works or takes too long.
@@ -204,7 +205,7 @@ impl Pool {
                 *self.engine.get_or_init(|| Engine::of_version(&version))
             }
         };
-        client.batch_execute(engine.session()).await?;
+        client.batch_execute(&engine.session()).await?;
         self.opened.fetch_add(1, Relaxed);
         Ok(client)
     }

@@ -4,6 +4,10 @@
 //! [`Engine`]. `tests/plans.rs` checks the plans on PostgreSQL. Where a comment says "one row", the primary key is met
 //! with equality on all three columns.
 //!
+//! A statement is a transaction of its own. On PostgreSQL that is READ COMMITTED, under which a statement that meets a row
+//! which somebody is changing waits and then judges the row as it is now; one that relies on more than the row it writes
+//! needs REPEATABLE READ ([`Engine::batch_bounds`]).
+//!
 //! A space is an unsigned number and `bigint` is not, so it is stored with its first bit turned over, which keeps the
 //! order ([`space`]). A row without a value is a tombstone: it keeps the version that a row created again must exceed.
 
@@ -33,24 +37,34 @@ impl Engine {
     }
 
     /// What is set for every connection.
-    pub fn session(self) -> &'static str {
-        match self {
-            // The planner of PostgreSQL weighs plans by statistics, which are wrong for a table that has just been made
-            // or emptied. Only one plan is ever right for our statements, so the others are ruled out, and statements
-            // are planned once.
+    pub fn session(self) -> String {
+        let isolation = match self {
+            Engine::Postgres => "read committed",
+            Engine::Yugabyte => "repeatable read",
+            Engine::Cockroach => "serializable",
+        };
+        // The planner of PostgreSQL weighs plans by statistics, which are wrong for a table that has just been made or
+        // emptied. Only one plan is ever right for our statements, so the others are ruled out, and statements are planned
+        // once.
+        let planner = match self {
             Engine::Postgres | Engine::Yugabyte => {
-                "SET statement_timeout = 30000; \
-                 SET idle_in_transaction_session_timeout = 60000; \
-                 SET default_transaction_isolation = 'repeatable read'; \
-                 SET plan_cache_mode = force_generic_plan; \
+                "; SET plan_cache_mode = force_generic_plan; \
                  SET enable_seqscan = off; SET enable_bitmapscan = off; SET enable_sort = off; \
                  SET enable_hashjoin = off; SET enable_mergejoin = off; SET jit = off"
             }
-            Engine::Cockroach => {
-                "SET statement_timeout = 30000; \
-                 SET idle_in_transaction_session_timeout = 60000; \
-                 SET default_transaction_isolation = 'serializable'"
-            }
+            Engine::Cockroach => "",
+        };
+        format!(
+            "SET statement_timeout = 30000; SET idle_in_transaction_session_timeout = 60000; \
+             SET default_transaction_isolation = '{isolation}'{planner}"
+        )
+    }
+
+    /// What goes before and behind [`BATCH`], where a statement by itself would not see and check one moment.
+    pub fn batch_bounds(self) -> Option<(&'static str, &'static str)> {
+        match self {
+            Engine::Postgres => Some(("BEGIN ISOLATION LEVEL REPEATABLE READ", "COMMIT")),
+            Engine::Yugabyte | Engine::Cockroach => None,
         }
     }
 
@@ -138,7 +152,7 @@ pub mod expect {
 /// batch. Writes all of it or nothing, and says why in the same answer. One row by the primary key for each item: with a plain
 /// join a planner that takes the partition for small reads all of it.
 ///
-/// All parts see one snapshot. If `met` was overtaken, the insert fails with 40001, because it meets a row that changed
+/// All parts see one snapshot, that of the transaction around it. If `met` was overtaken, the insert fails with 40001, because it meets a row that changed
 /// since. That is why rows which are only checked are written too, as they are, when $10 says that the batch changes
 /// anything (an absent one as a tombstone): two batches that each check what the other writes cannot both pass. There is
 /// one modification for each table, which is all that CockroachDB allows in a statement.
@@ -225,9 +239,11 @@ pub const RAISE_FLOOR: &str = "
           AND version <= (extract(epoch FROM now()) * 10000000)::bigint + 621355968000000000 - $1)";
 
 /// Reclaims some tombstones that are not above the floor, once it has been there for $1 seconds: whoever may still write
-/// with a version below it has ended. A range of the index `partita_grave`, then one row for each.
+/// with a version below it has ended. One that was replaced meanwhile, be it by another tombstone, is judged anew. A range of the
+/// index `partita_grave`, then one row for each.
 pub const SWEEP_GRAVES: &str = "
-    DELETE FROM partita_row WHERE value IS NULL AND (space, pk, rk) IN (
+    DELETE FROM partita_row
+    WHERE value IS NULL AND version <= (SELECT value FROM partita_meta WHERE name = 'floor') AND (space, pk, rk) IN (
         SELECT space, pk, rk FROM partita_row
         WHERE value IS NULL AND version <= (
             SELECT value FROM partita_meta

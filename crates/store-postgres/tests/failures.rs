@@ -152,3 +152,37 @@ async fn what_the_user_must_mend_is_said_at_once() {
     let refused = PostgresStore::open(support::options(&url)).await.expect_err("it is read-only");
     assert!(refused.contains("does not allow writes"), "{refused}");
 }
+
+/// A statement for one row that had to wait judges the row as it is then, and is not begun anew.
+#[tokio::test(flavor = "multi_thread")]
+async fn who_waits_for_a_row_goes_on_with_what_is_there_then() {
+    let Some(url) = support::database() else { return };
+    let store = store_with_row(&url).await;
+    let version = store.get(SPACE, b"p", b"r").await.expect("it is read").expect("it is there").version;
+    let put = |expect| {
+        let action = Action::Put(Bytes::from_static(b"new"));
+        let items = vec![Item { row: b"r".to_vec(), expect, action }];
+        Batch { space: SPACE, partition: b"p".to_vec(), items, drop_space: None }
+    };
+    for (expect, succeeds) in
+        [(Expect::Version(version), false), (Expect::Absent, false), (Expect::Any, true), (Expect::Present, true)]
+    {
+        let other = locker(&url).await;
+        other.batch_execute("UPDATE partita_row SET version = version + 1").await.expect("it has the lock");
+        let commit = tokio::spawn({
+            let (store, batch) = (store.clone(), put(expect));
+            async move { store.commit(batch).await }
+        });
+        wait_for_waiting(&url, 1);
+        other.batch_execute("COMMIT").await.expect("locks can be given back");
+        let result = commit.await.expect("it does not panic");
+        match succeeds {
+            true => assert!(result.is_ok(), "{expect:?}: {result:?}"),
+            false => {
+                assert!(matches!(result, Err(Error::Conflict { index: 0, found: Some(_) })), "{expect:?}: {result:?}")
+            }
+        }
+    }
+    let retries = store.figures().into_iter().find(|(name, _)| *name == "retries_total");
+    assert_eq!(retries, Some(("retries_total", 0)));
+}
