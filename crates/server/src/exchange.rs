@@ -130,7 +130,7 @@ impl<'s> Exchange<'s> {
             deadline,
             plan_header: self.state.config.plan_header,
         };
-        let handled = tokio::time::timeout_at(deadline.into(), dispatch(&ctx, &message)).await;
+        let handled = tokio::time::timeout_at(deadline.into(), self.dispatch(&ctx, &message)).await;
         let mut reply = handled.unwrap_or(Err(ServiceError::OperationTimedOut))?;
         reply.share = match reply.share.or(share) {
             Some(mut share) => {
@@ -140,6 +140,23 @@ impl<'s> Exchange<'s> {
             None => Some(Share::of(&self.state.responses, reply.body.len()).ok_or(ServiceError::ServerBusy)?),
         };
         Ok(reply)
+    }
+
+    /// Handles a message. Where other nodes share the store, a table that was not found is looked for again before the client
+    /// is told so: nothing was changed by then. A table that is found now may be another than the one whose policies let the
+    /// caller pass, so the caller is checked again.
+    async fn dispatch(&self, ctx: &Context<'_>, message: &Message<'_>) -> Result<Reply, ServiceError> {
+        let known = ctx.service.catalogue_version();
+        let reply = handle(ctx, message).await;
+        if misses_table(message.operation, &reply) && Box::pin(ctx.service.catalogue_has_changed(known)).await {
+            return Box::pin(self.handle_again(ctx, message)).await;
+        }
+        reply
+    }
+
+    async fn handle_again(&self, ctx: &Context<'_>, message: &Message<'_>) -> Result<Reply, ServiceError> {
+        let (_, _, access) = self.admit()?;
+        handle(&Context { access: &access, ..*ctx }, message).await
     }
 
     /// Answers the question of a browser, which has no credentials.
@@ -271,20 +288,14 @@ fn loggable(path: &str) -> &str {
     &path[..path.floor_char_boundary(end.min(LOGGED_BYTES_MAX))]
 }
 
-/// Handles a message. Where other nodes share the store, a table that was not found is looked for again before the client
-/// is told so: nothing was changed by then.
-async fn dispatch(ctx: &Context<'_>, message: &Message<'_>) -> Result<Reply, ServiceError> {
-    let known = ctx.service.catalogue_version();
-    let reply = handle(ctx, message).await;
-    let is_missing = match &reply {
+/// Whether an answer says that there is no such table.
+fn misses_table(operation: &Operation, reply: &Result<Reply, ServiceError>) -> bool {
+    match reply {
+        Ok(reply) => reply.misses_table,
         Err(ServiceError::TableNotFound) => true,
-        Err(ServiceError::ResourceNotFound) => matches!(message.operation, Operation::GetTable { .. }),
-        _ => false,
-    };
-    if is_missing && Box::pin(ctx.service.catalogue_has_changed(known)).await {
-        return Box::pin(handle(ctx, message)).await;
+        Err(ServiceError::ResourceNotFound) => matches!(operation, Operation::GetTable { .. }),
+        Err(_) => false,
     }
-    reply
 }
 
 async fn handle(ctx: &Context<'_>, message: &Message<'_>) -> Result<Reply, ServiceError> {

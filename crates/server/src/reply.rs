@@ -20,6 +20,8 @@ pub(crate) struct Reply {
     pub(crate) body: Vec<u8>,
     /// What the body has of the memory for responses, if that was seen to already.
     pub(crate) share: Option<Share>,
+    /// Whether it says in a part of a batch that a table was not found.
+    pub(crate) misses_table: bool,
 }
 
 impl Reply {
@@ -32,7 +34,7 @@ impl Reply {
 
     /// A reply of any other operation.
     pub(crate) fn plain(status: Status) -> Reply {
-        Reply { status, headers: Vec::with_capacity(8), body: Vec::new(), share: None }
+        Reply { status, headers: Vec::with_capacity(8), body: Vec::new(), share: None, misses_table: false }
     }
 
     pub(crate) fn with(mut self, name: &'static Name, value: impl Into<Cow<'static, str>>) -> Reply {

@@ -37,9 +37,10 @@ use tokio::sync::{Mutex, OwnedMutexGuard};
 
 const CATALOGUE: Space = Space(0);
 const NEXT: &[u8] = b"n";
-/// How often the version of a catalogue that others may change is looked at. What they changed is known within twice this
-/// time, as long as the store answers.
-const LOOKS: Duration = Duration::from_millis(500);
+/// What others have changed in the catalogue is known within this time, as long as the store answers.
+pub const KNOWN_WITHIN: Duration = Duration::from_secs(1);
+/// How often the version of a catalogue that others may change is looked at. The rest of the time is for the look itself.
+const LOOKS: Duration = Duration::from_millis(KNOWN_WITHIN.as_millis() as u64 / 2);
 /// How often a change is begun anew because others were faster.
 const TRIES: usize = 20;
 

@@ -7,7 +7,7 @@ mod catalogue;
 mod query;
 mod transaction;
 
-pub use catalogue::{CatalogueRow, Table, TablePage, TableQuery};
+pub use catalogue::{CatalogueRow, KNOWN_WITHIN, Table, TablePage, TableQuery};
 pub use query::{EntityQuery, QueryEnd, QueryReport, Sink};
 pub use transaction::{Applied, Change, ChangeError, ChangeKind};
 

@@ -14,36 +14,43 @@ use partita_wire::entity_json::Metadata;
 
 pub(crate) async fn run(ctx: &Context<'_>, message: &Message<'_>) -> Result<Reply, ServiceError> {
     let content_type = message.header(&header::CONTENT_TYPE).unwrap_or_default();
-    let (parts, is_query, share) = match parse(content_type, message.body)? {
+    let batch = parse(content_type, message.body)?;
+    let is_query = matches!(batch, Batch::Query(_));
+    let Answered { parts, share, misses_table } = match batch {
         Batch::ChangeSet(_) if ctx.address.secondary => return Err(ServiceError::SecondaryWrite),
-        Batch::ChangeSet(parts) => (change_set(ctx, &parts).await, false, None),
-        Batch::Query(part) => {
-            let (reply, share) = query(ctx, &part).await;
-            (vec![reply], true, share)
-        }
+        Batch::ChangeSet(parts) => change_set(ctx, &parts).await,
+        Batch::Query(part) => query(ctx, &part).await,
     };
     let batch_boundary = format!("batchresponse_{}", ctx.ids.next());
     let changeset_boundary = format!("changesetresponse_{}", ctx.ids.next());
     let body = write(&parts, is_query, &batch_boundary, &changeset_boundary);
-    Ok(Reply { share, ..Reply::json(202).body(response_content_type(&batch_boundary), body) })
+    Ok(Reply { share, misses_table, ..Reply::json(202).body(response_content_type(&batch_boundary), body) })
 }
 
-async fn change_set(ctx: &Context<'_>, parts: &[Part<'_>]) -> Vec<PartReply> {
+/// The parts of an answer.
+#[derive(Default)]
+struct Answered {
+    parts: Vec<PartReply>,
+    /// What they have of the memory for responses, if that was seen to already.
+    share: Option<Share>,
+    /// Whether they say that a table was not found.
+    misses_table: bool,
+}
+
+async fn change_set(ctx: &Context<'_>, parts: &[Part<'_>]) -> Answered {
     if parts.is_empty() {
-        return Vec::new();
+        return Answered::default();
     }
-    let known = ctx.service.catalogue_version();
-    let mut applied = apply(ctx, parts).await;
-    if matches!(&applied, Err((refused, _)) if refused.error == ServiceError::TableNotFound)
-        && ctx.service.catalogue_has_changed(known).await
-    {
-        applied = apply(ctx, parts).await;
+    match apply(ctx, parts).await {
+        Ok(parts) => Answered { parts, ..Answered::default() },
+        Err((refused, prefer)) => {
+            // The store does not know of change sets: its errors carry an index only where there is a choice.
+            let index = (parts.len() > 1 || refused.error.layer() != Layer::Store).then_some(refused.index);
+            let part = error_part(ctx, &parts[refused.index], &refused.error, index, prefer);
+            let misses_table = refused.error == ServiceError::TableNotFound;
+            Answered { parts: vec![part], share: None, misses_table }
+        }
     }
-    applied.unwrap_or_else(|(refused, prefer)| {
-        // The store does not know of change sets: its errors carry an index only where there is a choice.
-        let index = (parts.len() > 1 || refused.error.layer() != Layer::Store).then_some(refused.index);
-        vec![error_part(ctx, &parts[refused.index], &refused.error, index, prefer)]
-    })
 }
 
 /// Applies a change set; an error is what it was refused for and what its answer would have preferred.
@@ -68,19 +75,16 @@ async fn apply(ctx: &Context<'_>, parts: &[Part<'_>]) -> Result<Vec<PartReply>, 
     Ok(replies.map(part).collect())
 }
 
-/// Answers a query, and says what the answer has of the memory for responses.
-async fn query(ctx: &Context<'_>, part: &Part<'_>) -> (PartReply, Option<Share>) {
-    let known = ctx.service.catalogue_version();
-    let mut answer = read(ctx, part).await;
-    if matches!(answer, Err(ServiceError::TableNotFound)) && ctx.service.catalogue_has_changed(known).await {
-        answer = read(ctx, part).await;
-    }
-    match answer {
+async fn query(ctx: &Context<'_>, part: &Part<'_>) -> Answered {
+    match read(ctx, part).await {
         Ok(mut reply) => {
             let share = reply.share.take();
-            (reply.into_part("3.0;", part.content_id.as_deref()), share)
+            Answered { parts: vec![reply.into_part("3.0;", part.content_id.as_deref())], share, misses_table: false }
         }
-        Err(error) => (error_part(ctx, part, &error, Some(0), None), None),
+        Err(error) => {
+            let misses_table = error == ServiceError::TableNotFound;
+            Answered { parts: vec![error_part(ctx, part, &error, Some(0), None)], share: None, misses_table }
+        }
     }
 }
 
