@@ -23,6 +23,8 @@ pub struct Common {
     calls: AtomicU64,
     /// Those among them that were answered as they should be.
     answered: AtomicU64,
+    /// Those among them that a server in trouble refused.
+    refused: AtomicU64,
 }
 
 impl Common {
@@ -33,6 +35,7 @@ impl Common {
             last_tag: AtomicU32::new(0),
             calls: AtomicU64::new(0),
             answered: AtomicU64::new(0),
+            refused: AtomicU64::new(0),
         }
     }
 
@@ -49,6 +52,11 @@ impl Common {
     /// Waits until so many further calls were answered as they should be, but not for ever.
     pub fn wait_for_answers(&self, calls: u64, longest: Duration) {
         wait(&self.answered, calls, longest);
+    }
+
+    /// Waits until so many further calls were refused by servers in trouble, but not for ever.
+    pub fn wait_for_refusals(&self, calls: u64, longest: Duration) {
+        wait(&self.refused, calls, longest);
     }
 
     fn tag(&self) -> Tag {
@@ -193,6 +201,7 @@ impl<'c> Session<'c> {
             Err(_) => (Answer::Cut, None, None),
         };
         self.common.answered.fetch_add(u64::from(!answer.tells_of_trouble()), Ordering::Relaxed);
+        self.common.refused.fetch_add(u64::from(answer == Answer::Busy), Ordering::Relaxed);
         let closes = |response: &Response| response.header("connection").is_some_and(|value| value == "close");
         self.is_open = response.is_ok_and(|response| !closes(&response));
         (Call { client: self.client, operation, tag, invoked, returned, answer }, next)

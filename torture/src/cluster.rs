@@ -96,10 +96,9 @@ impl Database {
         self.primary.start_again();
     }
 
-    /// Kills the primary and puts the standby in its place.
-    fn fail_over(&mut self) {
+    /// Puts the standby in the place of the primary.
+    fn promote(&mut self) {
         let standby = self.standby.as_mut().expect("failover needs a standby");
-        self.primary.kill();
         standby.promote();
         std::mem::swap(&mut self.primary, standby);
     }
@@ -233,9 +232,14 @@ impl<'r> Cluster<'r> {
         self.database().restart();
     }
 
-    /// Kills the database and puts its standby in its place.
-    pub fn fail_over(&mut self) {
-        self.database().fail_over();
+    /// Kills the database with all its processes.
+    pub fn kill_database(&mut self) {
+        self.database().primary.kill();
+    }
+
+    /// Puts the standby in the place of a database that was killed.
+    pub fn promote_standby(&mut self) {
+        self.database().promote();
     }
 
     /// Makes what was killed a standby, so that the next failover can come.

@@ -130,7 +130,12 @@ fn rounds(
                     outcome.database_crashes += 1;
                 }
                 Some(Fault::Failover) => {
-                    cluster.fail_over();
+                    cluster.kill_database();
+                    // Every other time nobody comes to its place before nodes have lost patience.
+                    if outcome.failovers % 2 == 0 {
+                        common.wait_for_refusals(1, OUTAGE_MAX);
+                    }
+                    cluster.promote_standby();
                     outcome.failovers += 1;
                 }
             }

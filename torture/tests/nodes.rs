@@ -31,5 +31,6 @@ fn nodes_follow_their_database_to_its_standby() {
     let Some(database) = Database::start_with_standby() else { return };
     let outcome = run(database, 2, &[Fault::Failover], 2);
     assert_eq!(outcome.failovers, 2);
+    assert!(outcome.totals.busy > 0, "nobody was told that the database is away: {outcome:?}");
     println!("Clients were without an answer for at most {:?}.", outcome.totals.outage);
 }

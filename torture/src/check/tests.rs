@@ -153,6 +153,13 @@ fn what_a_dead_process_had_not_done_is_never_done() {
 }
 
 #[test]
+fn what_a_busy_server_refused_was_not_done() {
+    let refused = Call { answer: Busy, ..put((1, 2), &[A], 1) };
+    right(&[refused.clone(), get((3, 4), A, None)]);
+    wrong(&[refused, get((3, 4), A, Some(1))], "linearizable");
+}
+
+#[test]
 fn an_unknown_condition_must_have_held() {
     let lost = |condition| unknown(write((3, 4), &[A], Verb::Replace, condition, 2, Unknown), None);
     right(&[put((1, 2), &[A], 1), lost(Condition::Is(10)), get((5, 6), A, Some(2))]);

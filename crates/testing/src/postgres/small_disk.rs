@@ -4,7 +4,7 @@ use super::{Postgres, USER, run_as};
 use std::process::{Command, Stdio};
 
 impl Postgres {
-    /// A server and the URL of a database on a disk of so many MiB, of which an empty database takes eight. The disk is memory that
+    /// A server and the URL of a database on a disk of so many MiB, of which an empty database takes two. The disk is memory that
     /// only the server sees, and goes away with it. `None` where it cannot be had: the test is skipped, and says so.
     pub fn on_small_disk(mebibytes: usize) -> Option<(Postgres, String)> {
         let postgres = Postgres::make()?;
