@@ -5,11 +5,11 @@ export CARGO_TARGET_DIR ?= $(CURDIR)/target
 BINARY := $(CARGO_TARGET_DIR)/release/partita
 CACHE := $(if $(PARTITA_CACHE),$(PARTITA_CACHE),$(HOME)/.cache/partita)
 
-.PHONY: help run build dist test lint unit crash crash-quick torture power fuzz fuzz-quick conformance docs deny bench \
-	bench-quick setup setup-tests setup-bench clean
+.PHONY: help run build dist test lint unit crash crash-quick torture torture-nodes power fuzz fuzz-quick conformance \
+	conformance-postgres conformance-postgres-quick docs deny bench bench-quick setup setup-tests setup-bench clean
 
 help: ## List the tasks.
-	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-12s %s\n", $$1, $$2}'
+	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-21s %s\n", $$1, $$2}'
 
 run: build ## Build and start the server; ARGS='--tablePort 0' passes flags.
 	@exec $(BINARY) $(ARGS)
@@ -18,7 +18,7 @@ build: setup ## Build the server.
 	@test -x $(BINARY) || echo "Building Partita. The first build compiles RocksDB and takes about 12 minutes on 2 cores."
 	$(CARGO) build --release --bin partita
 
-test: setup-tests lint unit crash-quick docs deny conformance ## Run everything that CI runs.
+test: setup-tests lint unit crash-quick docs deny conformance conformance-postgres-quick ## Run everything that CI runs.
 	@echo "All tests passed."
 
 lint: setup ## Check formatting and lints.
@@ -48,8 +48,18 @@ crash: build ## The same 10,000 times, about an hour.
 torture: build ## Check what many clients see at once, a minute, with restarts. ARGS='--seconds 600' passes flags.
 	@$(TORTURE) history --seconds 60 --restarts --partita $(BINARY) $(ARGS)
 
+torture-nodes: build ## The same on three nodes and one PostgreSQL, which fails over to a standby now and then.
+	@$(TORTURE) history --nodes 3 --seconds 60 --restarts --failovers --partita $(BINARY) $(ARGS)
+
 conformance: build ## Run the official SDKs against a fresh server.
 	@scripts/conformance $(BINARY)
+
+conformance-postgres: build ## The same against a server on a fresh PostgreSQL.
+	@scripts/conformance --postgres $(BINARY)
+
+# What is asked of the store does not depend on the SDK; one of them and plain HTTP, which has most cases, tell differences.
+conformance-postgres-quick: build
+	@SUITES="python raw" scripts/conformance --postgres $(BINARY)
 
 # `make test` looks at a few disks for each test, this at many. A failure prints the seed that repeats it: make power ARGS='SEED=1'.
 power: build ## Cut the power hundreds of times; ARGS='CUTS=50 SEED=1' sets how often.
