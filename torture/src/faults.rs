@@ -132,7 +132,7 @@ fn rounds(
                 Some(Fault::Failover) => {
                     cluster.kill_database();
                     // Every other time nobody comes to its place before nodes have lost patience.
-                    if outcome.failovers % 2 == 0 {
+                    if outcome.failovers.is_multiple_of(2) {
                         common.wait_for_refusals(1, OUTAGE_MAX);
                     }
                     cluster.promote_standby();

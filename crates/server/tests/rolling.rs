@@ -123,10 +123,10 @@ fn all_nodes_are_restarted_and_nobody_notices() {
             }
         };
         wait_for_rows();
-        for number in 0..NODES {
-            let old = std::mem::replace(&mut nodes[number], start());
+        for (node, address) in nodes.iter_mut().zip(&service.nodes) {
+            let old = std::mem::replace(node, start());
             // The new one takes the place of the old one first, so that there are always as many.
-            *service.nodes[number].lock().expect("nobody panicked") = nodes[number].address;
+            *address.lock().expect("nobody panicked") = node.address;
             old.stop();
             wait_for_rows();
         }
