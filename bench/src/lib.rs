@@ -25,7 +25,6 @@ pub mod process;
 pub mod report;
 pub mod results;
 pub mod run;
-pub mod svg;
 pub mod table;
 pub mod wire;
 pub mod workloads;

@@ -4,8 +4,8 @@ use crate::Result;
 use crate::contestants::NAMES;
 use crate::report::{count, micros, source};
 use crate::results::{Cell, Results, Source, Summary};
-use crate::svg::{Anchor, GRID, INK, LogScale, PALE, Picture};
 use crate::workloads::{Style, Workload, all};
+use partita_svg::{Anchor, GRID, INK, LogScale, PALE, Picture};
 use std::path::Path;
 
 const COLOURS: [&str; 5] = ["#0969da", "#8c959f", "#cf222e", "#1a7f37", "#bf8700"];
@@ -196,7 +196,7 @@ fn short(value: f64) -> String {
 mod tests {
     use super::*;
     use crate::results::tests::sample;
-    use crate::svg::tests::check;
+    use partita_svg::check;
 
     #[test]
     fn pictures_of_much_and_of_nothing_are_well_formed() {

@@ -1,4 +1,4 @@
-//! Drawing: just enough of SVG for a few plots.
+//! Drawing: just enough of SVG for the plots of the benchmark and the simulator.
 
 use std::fmt::{Display, Write};
 
@@ -50,6 +50,15 @@ impl Picture {
         self.add(format_args!(
             "<line x1=\"{:.1}\" y1=\"{:.1}\" x2=\"{:.1}\" y2=\"{:.1}\" stroke=\"{colour}\" stroke-width=\"{width}\" stroke-linecap=\"round\"/>",
             from.0, from.1, to.0, to.1
+        ));
+    }
+
+    /// A line through several points.
+    pub fn curve(&mut self, points: impl IntoIterator<Item = (f64, f64)>, width: f64, colour: &str) {
+        let points: Vec<String> = points.into_iter().map(|(x, y)| format!("{x:.1},{y:.1}")).collect();
+        self.add(format_args!(
+            "<polyline points=\"{}\" fill=\"none\" stroke=\"{colour}\" stroke-width=\"{width}\" stroke-linejoin=\"round\"/>",
+            points.join(" ")
         ));
     }
 
@@ -128,36 +137,37 @@ impl LogScale {
     }
 }
 
-#[cfg(test)]
-pub(crate) mod tests {
-    use super::*;
-
-    /// Fails unless every element is closed and every text is escaped.
-    pub(crate) fn check(svg: &str) {
-        let mut reader = svg;
-        let mut open = Vec::new();
-        while let Some(start) = reader.find('<') {
-            let text = &reader[..start];
-            assert!(!text.contains('>'), "{text}");
-            let end = start + reader[start..].find('>').expect("a tag ends");
-            let tag = &reader[start + 1..end];
-            assert_eq!(tag.matches('"').count() % 2, 0, "{tag}");
-            assert!(!tag.contains("NaN") && !tag.contains("inf"), "{tag}");
-            match tag.strip_prefix('/') {
-                Some(name) => assert_eq!(open.pop(), Some(name)),
-                None if tag.ends_with('/') => {}
-                None => open.push(tag.split_whitespace().next().unwrap()),
-            }
-            reader = &reader[end + 1..];
+/// Panics unless every element is closed and every text is escaped; for tests.
+pub fn check(svg: &str) {
+    let mut reader = svg;
+    let mut open = Vec::new();
+    while let Some(start) = reader.find('<') {
+        let text = &reader[..start];
+        assert!(!text.contains('>'), "{text}");
+        let end = start + reader[start..].find('>').expect("a tag ends");
+        let tag = &reader[start + 1..end];
+        assert_eq!(tag.matches('"').count() % 2, 0, "{tag}");
+        assert!(!tag.contains("NaN") && !tag.contains("inf"), "{tag}");
+        match tag.strip_prefix('/') {
+            Some(name) => assert_eq!(open.pop(), Some(name)),
+            None if tag.ends_with('/') => {}
+            None => open.push(tag.split_whitespace().next().expect("a tag has a name")),
         }
-        assert!(open.is_empty(), "{open:?}");
+        reader = &reader[end + 1..];
     }
+    assert!(open.is_empty(), "{open:?}");
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
 
     #[test]
     fn pictures_are_well_formed() {
         let mut picture = Picture::new(100.0, 50.0, "a < b & c", "> d");
         picture.bar(0.0, 0.0, 1.0, 1.0, INK);
         picture.line((0.0, 0.0), (1.0, 1.0), 1.0, GRID);
+        picture.curve([(0.0, 0.0), (1.0, 1.0)], 1.0, INK);
         picture.dot(0.0, 0.0, 1.0, INK);
         picture.legend(0.0, 0.0, &[("name", INK)]);
         let svg = picture.finish();
