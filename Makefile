@@ -6,7 +6,7 @@ BINARY := $(CARGO_TARGET_DIR)/release/partita
 CACHE := $(if $(PARTITA_CACHE),$(PARTITA_CACHE),$(HOME)/.cache/partita)
 
 .PHONY: help run build dist test lint unit crash crash-quick torture torture-nodes power fuzz fuzz-quick conformance \
-	conformance-postgres conformance-postgres-quick docs deny bench bench-quick setup setup-tests setup-bench clean
+	conformance-postgres conformance-postgres-quick docs deny bench bench-quick sim setup setup-tests setup-bench clean
 
 help: ## List the tasks.
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-21s %s\n", $$1, $$2}'
@@ -76,6 +76,9 @@ bench: setup-bench dist ## Compare with others, about 25 minutes; writes docs/be
 
 bench-quick: setup-bench dist ## Compare with others, less than 3 minutes.
 	@$(BENCH) --quick --out $(CARGO_TARGET_DIR)/bench-quick $(ARGS)
+
+sim: ## Simulate ranges under several key designs; writes the tables and the plot of docs/scale.md.
+	$(CARGO) run --release -p partita-sim -- docs
 
 FUZZ_SECONDS ?= 1800
 
