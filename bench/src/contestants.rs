@@ -4,11 +4,13 @@ mod azurite;
 pub mod hyper;
 mod partita;
 mod postgres;
+mod postgres_store;
 mod redis;
 mod table_service;
 
 use crate::Result;
 use crate::entity::{Entities, Spread};
+use crate::machine;
 use crate::process::Process;
 use crate::wire::Wire;
 use crate::workloads::Work;
@@ -86,6 +88,44 @@ pub struct Server {
     pub address: SocketAddr,
     /// The time from its start to its first answer.
     pub ready_after: Duration,
+    /// Processes in front of it that take the requests in its place.
+    pub nodes: Vec<Node>,
+}
+
+/// A process in front of a server.
+#[derive(Debug)]
+pub struct Node {
+    /// The process; it ends with this.
+    pub process: Process,
+    /// Where it listens.
+    pub address: SocketAddr,
+}
+
+impl Server {
+    /// Where requests go.
+    pub fn addresses(&self) -> Vec<SocketAddr> {
+        match &self.nodes[..] {
+            [] => vec![self.address],
+            nodes => nodes.iter().map(|node| node.address).collect(),
+        }
+    }
+
+    /// The numbers of all its processes.
+    pub fn family(&self) -> Vec<u32> {
+        let processes = self.nodes.iter().map(|node| &node.process).chain([&self.process]);
+        processes.flat_map(|process| machine::family(process.pid())).collect()
+    }
+
+    /// Whether all of it runs.
+    pub fn is_alive(&mut self) -> bool {
+        self.process.is_alive() && self.nodes.iter_mut().all(|node| node.process.is_alive())
+    }
+
+    /// Ends it in good order, those in front first.
+    pub fn stop(self) -> Result<()> {
+        self.nodes.into_iter().try_for_each(|node| node.process.stop())?;
+        self.process.stop()
+    }
 }
 
 /// What is filled in before the measurement.
@@ -122,11 +162,20 @@ pub fn all(programs: &Programs) -> Vec<Box<dyn Contestant>> {
         Box::new(redis::Redis),
         Box::new(postgres::Postgres),
         Box::new(azurite::Azurite { folder: programs.azurite.clone() }),
+        Box::new(postgres_store::PostgresStore { binary: programs.partita.clone(), nodes: 1 }),
+        Box::new(postgres_store::PostgresStore { binary: programs.partita.clone(), nodes: 2 }),
+        Box::new(postgres_store::PostgresStore { binary: programs.partita.clone(), nodes: 3 }),
     ]
 }
 
 /// The names of all of them.
-pub const NAMES: [&str; 5] = ["partita", "hyper", "redis", "postgres", "azurite"];
+pub const NAMES: [&str; 8] = [PEERS[0], PEERS[1], PEERS[2], PEERS[3], PEERS[4], STORES[0], STORES[1], STORES[2]];
+
+/// Those that Partita on its own engine is compared with, itself first.
+pub const PEERS: [&str; 5] = ["partita", "hyper", "redis", "postgres", "azurite"];
+
+/// Partita on PostgreSQL, with one, two and three nodes.
+pub const STORES: [&str; 3] = ["store-1", "store-2", "store-3"];
 
 /// The first line that a program says of its version.
 fn version_line(program: &Path, argument: &str) -> Result<String> {

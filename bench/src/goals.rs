@@ -1,5 +1,6 @@
 //! The goals that Partita has set itself, held against results.
 
+use crate::contestants::STORES;
 use crate::report::{count, micros, spread};
 use crate::results::{Results, Source, Summary};
 
@@ -78,6 +79,8 @@ pub fn goals(results: &Results) -> Vec<Goal> {
     list.at_most("resident memory, idle", Source::Figure("resident idle bytes"), 20e6, megabytes);
     list.at_most(&format!("resident memory, {size} rows, after load"), Source::Figure(resident), 256e6, megabytes);
     list.at_most("p99 of point GET at half the maximum", Source::P99("get-paced", 16), 1000.0, micros);
+    list.store("point GET, a node on PostgreSQL, 16 connections", get, 0.6);
+    list.store("durable insert, a node on PostgreSQL, 16 connections", Source::Operations("insert", 16), 0.8);
     list.at_most("binary, stripped", Source::Figure("binary bytes"), 25e6, megabytes);
     list.goals
 }
@@ -111,6 +114,12 @@ impl List<'_> {
     fn times(&mut self, title: &str, source: Source<'_>, other: &str, wanted: f64) {
         let ratio = self.results.ratio(("partita", source), (other, source));
         self.check(title, format!("{wanted} x {other}"), ratio.map(|ratio| (ratio.median >= wanted, spread(ratio))));
+    }
+
+    /// At least so much of what PostgreSQL does without us.
+    fn store(&mut self, title: &str, source: Source<'_>, wanted: f64) {
+        let ratio = self.results.ratio((STORES[0], source), ("postgres", source));
+        self.check(title, format!("{wanted} x postgres"), ratio.map(|ratio| (ratio.median >= wanted, spread(ratio))));
     }
 
     /// At least so many times as much as Partita itself does elsewhere.

@@ -49,9 +49,8 @@ pub struct Memory {
     pub anonymous: u64,
 }
 
-/// Bytes of memory a process and its children hold. Pages that several of them share count once.
-pub fn memory(pid: u32) -> Memory {
-    let family = family(pid);
+/// Bytes of memory that processes hold. Pages that several of them share count once.
+pub fn memory(family: &[u32]) -> Memory {
     let file = |pid: &u32, name: &str| read_to_string(format!("/proc/{pid}/{name}")).unwrap_or_default();
     let resident = |pid: &u32| match family.len() {
         1 => kib(&file(pid, "status"), "VmRSS:"),
@@ -117,12 +116,12 @@ impl CpuTime {
 }
 
 /// Waits until a server has done what it does in the background after it was filled.
-pub fn wait_until_quiet(server: u32) {
+pub fn wait_until_quiet(server: impl Fn() -> Vec<u32>) {
     let start = Instant::now();
-    let mut before = CpuTime::now(&family(server));
+    let mut before = CpuTime::now(&server());
     while start.elapsed() < QUIET_WITHIN {
         std::thread::sleep(QUIET_FOR);
-        let after = CpuTime::now(&family(server));
+        let after = CpuTime::now(&server());
         if after.server_since(&before) < 0.05 * QUIET_FOR.as_secs_f64() {
             break;
         }

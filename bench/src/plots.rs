@@ -1,7 +1,7 @@
 //! The three pictures: how much, how fast, and what becomes of it with more rows.
 
 use crate::Result;
-use crate::contestants::NAMES;
+use crate::contestants::PEERS;
 use crate::report::{count, micros, source};
 use crate::results::{Cell, Results, Source, Summary};
 use crate::workloads::{Style, Workload, all};
@@ -36,7 +36,7 @@ fn setting(results: &Results) -> String {
 
 fn contestants(results: &Results) -> Vec<(&'static str, &'static str)> {
     let took_part = |name: &str| results.cells.iter().any(|cell| cell.contestant == name);
-    NAMES.into_iter().zip(COLOURS).filter(|(name, _)| took_part(name)).collect()
+    PEERS.into_iter().zip(COLOURS).filter(|(name, _)| took_part(name)).collect()
 }
 
 /// The connections that most is known about.

@@ -1,6 +1,6 @@
 //! Results as text: a line for each measurement as it comes, and tables at the end.
 
-use crate::contestants::NAMES;
+use crate::contestants::{NAMES, PEERS, STORES};
 use crate::goals::{Verdict, goals};
 use crate::results::{Cell, Results, Source, Summary};
 use crate::workloads::{Style, Workload, all};
@@ -27,8 +27,9 @@ pub fn progress(cell: &Cell, workload: &Workload) -> String {
 /// Everything: where, who, workloads, figures, goals.
 pub fn all_of(results: &Results) -> String {
     let mut text = String::new();
-    for part in [header(results), workloads(results), latencies(results), figures(results), goal_lines(results)] {
-        text.push_str(&part);
+    let parts = [header, workloads, stores, latencies, figures, goal_lines].map(|part| part(results));
+    for part in parts.iter().filter(|part| !part.is_empty()) {
+        text.push_str(part);
         text.push('\n');
     }
     for remark in &results.remarks {
@@ -70,7 +71,7 @@ pub fn source(workload: &Workload, connections: usize) -> Source<'static> {
 
 fn workloads(results: &Results) -> String {
     let mut rows = vec![["workload", "conn", "partita", "cpu us"].map(str::to_owned).to_vec()];
-    rows[0].extend(NAMES[1..].iter().map(|name| format!("x {name}")));
+    rows[0].extend(PEERS[1..].iter().map(|name| format!("x {name}")));
     for workload in all().filter(|workload| workload.style != Style::Paced) {
         for connections in results.connections(workload.name) {
             let source = source(&workload, connections);
@@ -79,7 +80,7 @@ fn workloads(results: &Results) -> String {
             let cpu = Summary::of(cells.map(|cell| cell.server_cpu)).map_or(0.0, |cpu| cpu.median);
             let mut row = vec![workload.title.to_owned(), connections.to_string()];
             row.extend([format!("{}/s", count(own.median)), format!("{cpu:.1}")]);
-            row.extend(NAMES[1..].iter().map(|name| compared(results, &workload, name, source)));
+            row.extend(PEERS[1..].iter().map(|name| compared(results, &workload, name, source)));
             rows.push(row);
         }
     }
@@ -87,6 +88,31 @@ fn workloads(results: &Results) -> String {
         "Partita a second, its processor time for an operation, and how many times as much as others it does\n\n{}",
         table(&rows)
     )
+}
+
+/// How close nodes on PostgreSQL come to PostgreSQL, and what a node adds; nothing if that was not measured.
+fn stores(results: &Results) -> String {
+    let [one, two, three] = STORES;
+    let pairs = [(one, "postgres"), (two, "postgres"), (three, "postgres"), (two, one), (three, one)];
+    let mut rows = vec![["on PostgreSQL", "conn", one, "cpu us"].map(str::to_owned).to_vec()];
+    rows[0].extend(pairs.map(|(who, whom)| format!("{who} x {whom}")));
+    for workload in all().filter(|workload| workload.style != Style::Paced) {
+        for connections in results.connections(workload.name) {
+            let source = source(&workload, connections);
+            let Some(own) = results.summary(one, source) else { continue };
+            let cells = results.cells_of(one, workload.name).filter(|cell| cell.connections == connections);
+            let cpu = Summary::of(cells.map(|cell| cell.server_cpu)).map_or(0.0, |cpu| cpu.median);
+            let mut row = vec![workload.title.to_owned(), connections.to_string()];
+            row.extend([format!("{}/s", count(own.median)), format!("{cpu:.1}")]);
+            let ratio = |(who, whom)| results.ratio((who, source), (whom, source)).map_or("-".to_owned(), spread);
+            row.extend(pairs.map(ratio));
+            rows.push(row);
+        }
+    }
+    match rows.len() {
+        1 => String::new(),
+        _ => format!("Nodes on PostgreSQL, with the database's processor time, and in proportion\n\n{}", table(&rows)),
+    }
 }
 
 fn compared(results: &Results, workload: &Workload, name: &str, source: Source<'_>) -> String {

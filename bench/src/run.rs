@@ -119,7 +119,7 @@ impl Visit<'_> {
         let content = Content { entities: entities.clone(), rows, tables: self.group.tables.to_vec() };
         let stage = self.contestant.fill(&server, &content)?;
         if self.group.is_weighed {
-            machine::wait_until_quiet(server.process.pid());
+            machine::wait_until_quiet(|| server.family());
         }
         for workload in workloads {
             let alone = [1];
@@ -127,7 +127,7 @@ impl Visit<'_> {
             for &connections in connections {
                 if let Err(error) = self.measure(workload, connections, &*stage, &server) {
                     let words = format!("{} on {connections} connections: {error}", workload.name);
-                    if !server.process.is_alive() {
+                    if !server.is_alive() {
                         return Err(format!("{words}; it ended").into());
                     }
                     self.failed(&words);
@@ -136,7 +136,7 @@ impl Visit<'_> {
         }
         match self.group.is_weighed {
             true => self.weigh(server, &folder),
-            false => server.process.stop(),
+            false => server.stop(),
         }
     }
 
@@ -155,9 +155,8 @@ impl Visit<'_> {
         let links = (0..connections).map(link).collect::<Result<Vec<_>>>()?;
         let time = self.options.time.min(self.contestant.time_max());
         let plan = Plan { warm_up: time / 5, time: Some(time), rate, threads: self.options.threads };
-        let processes = machine::family(server.process.pid());
         let (mut before, mut after) = (CpuTime::default(), CpuTime::default());
-        let observe = || (before, after) = (after, CpuTime::now(&processes));
+        let observe = || (before, after) = (after, CpuTime::now(&server.family()));
         let outcome = load::drive(links, plan, observe)?;
         // Of few long operations the last is cut off by the end, so the time of the others tells more.
         let seconds = match workload.style {
@@ -207,9 +206,9 @@ impl Visit<'_> {
             }
             _ => server,
         };
-        server.process.stop()?;
+        server.stop()?;
         if self.contestant.restarts() != Restarts::Never {
-            restart("restart", self)?.process.stop()?;
+            restart("restart", self)?.stop()?;
         }
         Ok(())
     }
@@ -219,7 +218,7 @@ impl Visit<'_> {
     }
 
     fn memory(&mut self, when: &str, server: &Server) {
-        let memory = machine::memory(server.process.pid());
+        let memory = machine::memory(&server.family());
         self.figure(&format!("resident {when} bytes"), memory.resident as f64);
         self.figure(&format!("anonymous {when} bytes"), memory.anonymous as f64);
     }

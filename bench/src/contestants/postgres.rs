@@ -20,7 +20,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
 /// The user inside the database, whoever runs it.
-const USER: &str = "postgres";
+pub(super) const USER: &str = "postgres";
 /// Where packages of Debian have their programs, which are not on the path, in a folder for each version.
 const DEBIAN: &str = "/usr/lib/postgresql";
 
@@ -65,7 +65,7 @@ impl Contestant for Postgres {
         let address = SocketAddr::from(([127, 0, 0, 1], port));
         until_it_works(|| open(address), || process.is_alive())?;
         let ready_after = process.started.elapsed();
-        Ok(Server { process, address, ready_after })
+        Ok(Server { process, address, ready_after, nodes: Vec::new() })
     }
 
     fn fill(&self, server: &Server, content: &Content) -> Result<Box<dyn Stage>> {
@@ -80,11 +80,7 @@ impl Contestant for Postgres {
     }
 
     fn folder(&self, data: &Path) -> PathBuf {
-        // The unprivileged user may not get to a folder of root.
-        if is_reachable(data) {
-            return data.join(self.name());
-        }
-        Path::new("/var/tmp").join(format!("partita-bench-{}", std::process::id()))
+        folder(data, self.name())
     }
 }
 
@@ -141,6 +137,14 @@ impl Owner {
     }
 }
 
+/// A folder that the unprivileged user gets to, which one of root may not be.
+pub(super) fn folder(data: &Path, name: &str) -> PathBuf {
+    if is_reachable(data) {
+        return data.join(name);
+    }
+    Path::new("/var/tmp").join(format!("partita-bench-{}", std::process::id()))
+}
+
 /// Whether an unprivileged user gets to a folder.
 fn is_reachable(folder: &Path) -> bool {
     let passable = |folder: &Path| folder.metadata().is_ok_and(|metadata| metadata.permissions().mode() & 1 != 0);
@@ -155,13 +159,13 @@ fn program(name: &str) -> PathBuf {
 }
 
 /// A connection that is ready for queries.
-fn open(address: SocketAddr) -> Result<TcpStream> {
+pub(super) fn open(address: SocketAddr) -> Result<TcpStream> {
     let mut stream = connect(address)?;
     exchange(&mut stream, &postgres::startup(USER), b'Z')?;
     Ok(stream)
 }
 
-fn run(stream: &mut TcpStream, sql: &str) -> Result<()> {
+pub(super) fn run(stream: &mut TcpStream, sql: &str) -> Result<()> {
     exchange(stream, &query(sql), b'Z')
 }
 

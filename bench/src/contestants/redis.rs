@@ -48,7 +48,7 @@ impl Contestant for Redis {
         let address = SocketAddr::from(([127, 0, 0, 1], port));
         until_it_works(|| ask(address, b"PING\r\n", b"+PONG\r\n"), || process.is_alive())?;
         let ready_after = process.started.elapsed();
-        Ok(Server { process, address, ready_after })
+        Ok(Server { process, address, ready_after, nodes: Vec::new() })
     }
 
     fn fill(&self, server: &Server, content: &Content) -> Result<Box<dyn Stage>> {

@@ -20,30 +20,34 @@ pub(super) fn first_answer(mut process: Process, address: SocketAddr, has_rows: 
     let request = if has_rows { client.get_first_row() } else { client.list_tables() };
     until_it_works(|| exchange(address, &request), || process.is_alive())?;
     let ready_after = process.started.elapsed();
-    Ok(Server { process, address, ready_after })
+    Ok(Server { process, address, ready_after, nodes: Vec::new() })
 }
 
 /// Creates the tables and fills them with transactions.
 pub(super) fn fill(server: &Server, content: &Content) -> Result<Box<dyn Stage>> {
-    let target = Target::new(server.address, content.entities.clone(), content.rows);
+    let addresses = server.addresses();
+    let first = addresses[0];
+    let target = Target::new(first, content.entities.clone(), content.rows);
     for &spread in &content.tables {
-        exchange(server.address, &target.client().create_table(table_of(spread)))?;
+        exchange(first, &target.client().create_table(table_of(spread)))?;
         if content.rows > 0 {
-            let link = |wire| Ok(Link { stream: connect(server.address)?, wire, is_measured: true });
+            let link = |wire| Ok(Link { stream: connect(first)?, wire, is_measured: true });
             let links = target.loaders(spread, FILLERS).into_iter().map(link).collect::<Result<_>>()?;
             load::drive(links, Plan { warm_up: Duration::ZERO, time: None, rate: None, threads: 1 }, || {})?;
         }
     }
-    Ok(Box::new(TableService { address: server.address, target }))
+    Ok(Box::new(TableService { addresses, target }))
 }
 
 struct TableService {
-    address: SocketAddr,
+    /// Connections take them by turns.
+    addresses: Vec<SocketAddr>,
     target: Target,
 }
 
 impl Stage for TableService {
     fn connect(&self, work: Work, connection: usize, connections: usize) -> Result<(TcpStream, Box<dyn Wire>)> {
-        Ok((connect(self.address)?, self.target.wire(work, connection, connections)))
+        let address = self.addresses[connection % self.addresses.len()];
+        Ok((connect(address)?, self.target.wire(work, connection, connections)))
     }
 }
