@@ -9,7 +9,9 @@ use crate::failure::Failure;
 use crate::pool::{Connection, jittered};
 use crate::sql::{self, expect};
 use crate::store::{Shared, answered};
+use crate::together;
 use partita_store::{Action, Batch, Error, Expect, Item, Result, Version};
+use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::{Duration, Instant};
 use tokio_postgres::types::ToSql;
@@ -34,11 +36,30 @@ enum Outcome {
 }
 
 impl Shared {
-    pub(crate) async fn commit(&self, batch: Batch) -> Result<Version> {
+    pub(crate) async fn commit(self: &Arc<Shared>, batch: Batch) -> Result<Version> {
         let begun = Instant::now();
         let mut pause = PAUSES.0;
         let can_be_single = batch.drop_space.is_none() && batch.items.len() == 1 && has_own_statement(&batch.items[0]);
         let mut is_single = can_be_single;
+        if is_single
+            && self.pool.engine().goes_together()
+            && let [Item { expect: Expect::Absent, action: Action::Put(value), .. }] = &batch.items[..]
+        {
+            let version = self.next_version();
+            match self.insert_together(&batch, version, value).await {
+                together::Outcome::Done(true) => {
+                    self.counters.commits.fetch_add(1, Relaxed);
+                    return Ok(version);
+                }
+                together::Outcome::Done(false) => is_single = false,
+                together::Outcome::Alone => {}
+                together::Outcome::Unreached(why) => return Err(Error::Unavailable(why)),
+                together::Outcome::Lost(why) => {
+                    self.counters.lost.fetch_add(1, Relaxed);
+                    return Err(Error::OutcomeUnknown(why));
+                }
+            }
+        }
         loop {
             let lease = self.pool.lease().await?;
             let version = self.next_version();

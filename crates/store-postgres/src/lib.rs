@@ -6,6 +6,7 @@
 //! schema    the tables, made by whoever comes first
 //! sql       every statement, once, with the plan it must get
 //! commit    one round trip for the common cases, retries, what became of a commit
+//! together  point reads and inserts of several requests in one statement
 //! scan      pages by key in one snapshot
 //! sweep     rows of dropped spaces and old tombstones, reclaimed in the background
 //! tls       encrypted connections
@@ -25,6 +26,7 @@ pub mod sql;
 mod store;
 mod sweep;
 mod tls;
+mod together;
 
 pub use options::Options;
 pub use store::PostgresStore;

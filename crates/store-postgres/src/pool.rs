@@ -57,7 +57,9 @@ impl std::fmt::Debug for Connection {
 /// What is prepared on every connection, see [`sql`].
 pub(crate) struct Statements {
     pub(crate) get: Statement,
+    pub(crate) get_many: Statement,
     pub(crate) insert_absent: Statement,
+    pub(crate) insert_many: Statement,
     pub(crate) put_any: Statement,
     pub(crate) change: Statement,
     pub(crate) batch: Statement,
@@ -71,22 +73,19 @@ impl Statements {
     async fn prepare(client: &Client) -> std::result::Result<Statements, PgError> {
         const INT: Type = Type::INT8;
         const BYTES: Type = Type::BYTEA;
+        const INT_ARRAY: Type = Type::INT8_ARRAY;
+        const BYTES_ARRAY: Type = Type::BYTEA_ARRAY;
         let row = [INT, BYTES, BYTES, INT, BYTES];
         let change = [INT, BYTES, BYTES, INT, BYTES, INT];
-        let batch = [
-            INT,
-            BYTES,
-            INT,
-            Type::BYTEA_ARRAY,
-            Type::INT8_ARRAY,
-            Type::BOOL_ARRAY,
-            Type::BYTEA_ARRAY,
-            Type::INT8_ARRAY,
-            INT,
-            Type::BOOL,
-        ];
-        let (get, insert_absent, put_any, change, batch, is_dropped, scan_from, scan_between) = tokio::try_join!(
+        let batch =
+            [INT, BYTES, INT, BYTES_ARRAY, INT_ARRAY, Type::BOOL_ARRAY, BYTES_ARRAY, INT_ARRAY, INT, Type::BOOL];
+        let many = [INT_ARRAY, BYTES_ARRAY, BYTES_ARRAY, INT_ARRAY, BYTES_ARRAY];
+        let (get, get_many, insert_many) = tokio::try_join!(
             client.prepare_typed(sql::GET, &[INT, BYTES, BYTES]),
+            client.prepare_typed(sql::GET_MANY, &many[..4]),
+            client.prepare_typed(sql::INSERT_MANY, &many),
+        )?;
+        let (insert_absent, put_any, change, batch, is_dropped, scan_from, scan_between) = tokio::try_join!(
             client.prepare_typed(sql::INSERT_ABSENT, &row),
             client.prepare_typed(sql::PUT_ANY, &row),
             client.prepare_typed(sql::CHANGE, &change),
@@ -95,7 +94,18 @@ impl Statements {
             client.prepare_typed(sql::SCAN_FROM, &[INT, BYTES, BYTES, INT]),
             client.prepare_typed(sql::SCAN_BETWEEN, &[INT, BYTES, BYTES, INT, BYTES, BYTES]),
         )?;
-        Ok(Statements { get, insert_absent, put_any, change, batch, is_dropped, scan_from, scan_between })
+        Ok(Statements {
+            get,
+            get_many,
+            insert_absent,
+            insert_many,
+            put_any,
+            change,
+            batch,
+            is_dropped,
+            scan_from,
+            scan_between,
+        })
     }
 }
 
@@ -111,7 +121,7 @@ impl Pool {
         Ok(pool)
     }
 
-    fn engine(&self) -> Engine {
+    pub(crate) fn engine(&self) -> Engine {
         *self.engine.get().expect("the engine is known since the first connection")
     }
 

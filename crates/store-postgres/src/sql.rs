@@ -36,6 +36,12 @@ impl Engine {
         }
     }
 
+    /// Whether reads and inserts of several requests go in one statement. Where rows are on many machines, such a
+    /// statement would wait for the slowest of them, and an insert would become a transaction across them.
+    pub fn goes_together(self) -> bool {
+        self == Engine::Postgres
+    }
+
     /// What is set for every connection.
     pub fn session(self) -> String {
         let isolation = match self {
@@ -109,6 +115,16 @@ pub const GET: &str = "
     SELECT EXISTS (SELECT 1 FROM partita_dropped WHERE space = $1), r.version, r.value
     FROM (VALUES (1)) AS one (x) LEFT JOIN partita_row AS r ON r.space = $1 AND r.pk = $2 AND r.rk = $3";
 
+/// [`GET`] for several rows, which may be in any spaces and partitions; each answer with its place. One row by the primary
+/// key, and one look into `partita_dropped`, for each.
+pub const GET_MANY: &str = "
+    SELECT u.place, d.space IS NOT NULL, r.version, r.value
+    FROM unnest($1::bigint[], $2::bytea[], $3::bytea[], $4::bigint[]) AS u (space, pk, rk, place)
+    LEFT JOIN LATERAL (SELECT space FROM partita_dropped WHERE space = u.space LIMIT 1) AS d ON true
+    LEFT JOIN LATERAL (
+        SELECT version, value FROM partita_row WHERE space = u.space AND pk = u.pk AND rk = u.rk LIMIT 1
+    ) AS r ON true";
+
 /// Creates a row where there is none or a tombstone. One row, by the unique index of the primary key.
 pub const INSERT_ABSENT: &str = "
     INSERT INTO partita_row AS r (space, pk, rk, version, value)
@@ -117,6 +133,19 @@ pub const INSERT_ABSENT: &str = "
       AND $4 > (SELECT value FROM partita_meta WHERE name = 'floor')
     ON CONFLICT (space, pk, rk) DO UPDATE SET version = excluded.version, value = excluded.value
     WHERE r.value IS NULL AND r.version < excluded.version";
+
+/// [`INSERT_ABSENT`] for several rows, which may be in any spaces and partitions, no key twice; names those it wrote by
+/// their versions. For each one row by the unique index of the primary key, in the order in which they are given, and one
+/// look into `partita_dropped`.
+pub const INSERT_MANY: &str = "
+    INSERT INTO partita_row AS r (space, pk, rk, version, value)
+    SELECT u.space, u.pk, u.rk, u.version, u.value
+    FROM unnest($1::bigint[], $2::bytea[], $3::bytea[], $4::bigint[], $5::bytea[]) AS u (space, pk, rk, version, value)
+    LEFT JOIN LATERAL (SELECT space FROM partita_dropped WHERE space = u.space LIMIT 1) AS d ON true
+    WHERE d.space IS NULL AND u.version > (SELECT value FROM partita_meta WHERE name = 'floor')
+    ON CONFLICT (space, pk, rk) DO UPDATE SET version = excluded.version, value = excluded.value
+    WHERE r.value IS NULL AND r.version < excluded.version
+    RETURNING r.version";
 
 /// Writes a row whatever is there. One row, by the unique index of the primary key.
 pub const PUT_ANY: &str = "

@@ -5,6 +5,7 @@ use crate::options::Options;
 use crate::pool::Pool;
 use crate::sql;
 use crate::sweep::{self, Grace};
+use crate::together::{Found, Inserter, Outcome, Queues, Reader};
 use async_trait::async_trait;
 use bytes::Bytes;
 use partita_store::{Batch, Clock, Error, Result, Row, Scan, ScanEnd, Space, Store, Version, Versions, Visitor};
@@ -32,6 +33,8 @@ pub(crate) struct Shared {
     pub(crate) pool: Pool,
     clock: Clock,
     versions: Mutex<Versions>,
+    pub(crate) readers: Queues<Reader>,
+    pub(crate) inserters: Queues<Inserter>,
     pub(crate) counters: Counters,
 }
 
@@ -51,7 +54,8 @@ impl PostgresStore {
         let clock = options.clock.clone();
         let versions = Mutex::new(Versions::after(0, clock.clone()));
         let pool = Pool::open(options).await?;
-        let shared = Arc::new(Shared { pool, clock, versions, counters: Counters::default() });
+        let (readers, inserters, counters) = (Queues::of_readers(), Queues::of_inserters(), Counters::default());
+        let shared = Arc::new(Shared { pool, clock, versions, readers, inserters, counters });
         let sweeper = tokio::spawn(sweep::now_and_then(shared.clone()));
         Ok(PostgresStore { shared, sweeper })
     }
@@ -86,7 +90,16 @@ impl Shared {
         }
     }
 
-    async fn get(&self, space: Space, partition: &[u8], row: &[u8]) -> Result<Option<Row>> {
+    async fn get(self: &Arc<Shared>, space: Space, partition: &[u8], row: &[u8]) -> Result<Option<Row>> {
+        if self.pool.engine().goes_together() {
+            match self.read_together(space, partition, row).await {
+                Outcome::Done(Found::Row(row)) => return Ok(row),
+                Outcome::Done(Found::Dropped) => return Err(Error::SpaceDropped),
+                Outcome::Unreached(why) => return Err(Error::Unavailable(why)),
+                Outcome::Lost(_) => _ = self.counters.lost.fetch_add(1, Relaxed),
+                Outcome::Alone => {}
+            }
+        }
         let space = sql::space(space);
         for attempt in 1.. {
             let lease = self.pool.lease().await?;

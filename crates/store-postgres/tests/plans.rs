@@ -20,6 +20,18 @@ const BATCH: Case = (
     "bigint, bytea, bigint, bytea[], bigint[], boolean[], bytea[], bigint[], bigint, boolean",
     "1, 'p', 90, ARRAY['a', 'b']::bytea[], ARRAY[-1, 5], ARRAY[true, false], ARRAY['v', NULL]::bytea[], ARRAY[0, 1], NULL, true",
 );
+const MANY: [Case; 2] = [
+    (
+        sql::GET_MANY,
+        "bigint[], bytea[], bytea[], bigint[]",
+        "ARRAY[1, 2], ARRAY['p', 'q']::bytea[], ARRAY['a', 'b']::bytea[], ARRAY[0, 1]",
+    ),
+    (
+        sql::INSERT_MANY,
+        "bigint[], bytea[], bytea[], bigint[], bytea[]",
+        "ARRAY[1, 2], ARRAY['p', 'q']::bytea[], ARRAY['a', 'b']::bytea[], ARRAY[5, 6], ARRAY['v', 'w']::bytea[]",
+    ),
+];
 const ONE_ROW: [Case; 5] = [
     (sql::GET, "bigint, bytea, bytea", "1, 'p', 'r'"),
     (sql::INSERT_ABSENT, "bigint, bytea, bytea, bigint, bytea", "1, 'p', 'r', 5, 'v'"),
@@ -53,11 +65,11 @@ async fn rows_are_found_by_their_keys() {
     drop(support::open(&url).await);
     for fill in ["", FILL, "ANALYZE"] {
         Postgres::sql(&url, fill);
-        for case in ONE_ROW.into_iter().chain([BATCH]).chain(SCANS).chain(SWEEPS) {
+        for case in ONE_ROW.into_iter().chain([BATCH]).chain(MANY).chain(SCANS).chain(SWEEPS) {
             let plan = plan(&url, case);
             assert!(!plan.contains("Seq Scan"), "{}\n{plan}", case.0);
         }
-        for case in ONE_ROW.into_iter().chain(SCANS) {
+        for case in ONE_ROW.into_iter().chain(MANY).chain(SCANS) {
             let plan = plan(&url, case);
             assert!(!plan.contains("Sort"), "{}\n{plan}", case.0);
         }
@@ -65,6 +77,15 @@ async fn rows_are_found_by_their_keys() {
         for case in [sql::GET, sql::CHANGE].map(|sql| ONE_ROW.into_iter().find(|case| case.0 == sql).unwrap()) {
             let plan = plan(&url, case);
             assert!(plan.contains(key), "{}\n{plan}", case.0);
+        }
+        let plan_of_many = plan(&url, MANY[0]);
+        assert!(
+            plan_of_many.contains("Index Cond: ((space = u.space) AND (pk = u.pk) AND (rk = u.rk)"),
+            "{plan_of_many}"
+        );
+        for case in MANY {
+            let plan = plan(&url, case);
+            assert!(plan.contains("Index Cond: (space = u.space)"), "{}\n{plan}", case.0);
         }
         let plan_of_batch = plan(&url, BATCH);
         assert!(plan_of_batch.contains(key), "{plan_of_batch}");

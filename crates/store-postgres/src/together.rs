@@ -1,0 +1,306 @@
+//! Point reads and inserts that go together.
+//!
+//! Each statement costs the database a transaction, a system call and a process to wake; an insert also a record in its
+//! log. So what arrives on a runtime at the same moment goes in one statement, and so does what arrives while as many
+//! statements are under way as may be. Nobody waits for company: a node that has little to do sends each at once.
+//!
+//! What is promised of each holds as before. All that go together were asked for before the statement was sent, so its
+//! snapshot is no older than any of them. An insert writes the rows that may be written and names them; whoever is not
+//! among them asks alone for the reason. If a statement fails, nothing was written, and each goes on alone; if nobody knows
+//! whether it did, nobody is told otherwise. Rows are written in the order of their keys, as in a batch, so that nobody waits
+//! in a circle. Whoever stops waiting does not stop the others, so what they asked for may still be done.
+
+use crate::failure::Failure;
+use crate::pool::Statements;
+use crate::sql;
+use crate::store::{Shared, answered};
+use bytes::Bytes;
+use partita_store::{Batch, Row, Space, Version};
+use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use tokio::runtime::{Handle, Id};
+use tokio::sync::oneshot;
+use tokio_postgres::types::ToSql;
+use tokio_postgres::{Row as PgRow, Statement};
+
+/// Statements under way on a runtime: reads, which only take processor time, and inserts, which wait for a disk and are
+/// synced together by the database. What comes when there are as many waits.
+const READS_UNDER_WAY_MAX: usize = 2;
+const INSERTS_UNDER_WAY_MAX: usize = 8;
+/// Rows of a statement.
+const ROWS_MAX: usize = 100;
+/// Bytes that a statement writes, if it has more than one row.
+const BYTES_MAX: usize = 256 << 10;
+
+/// A space as it is stored, a partition and a row.
+type Key = (i64, Vec<u8>, Vec<u8>);
+
+/// What became of something that went together with others.
+#[derive(Debug)]
+pub(crate) enum Outcome<T> {
+    /// It was done.
+    Done(T),
+    /// The statement failed and changed nothing; whoever asks alone will be told more.
+    Alone,
+    /// The database cannot be reached; nothing was sent.
+    Unreached(String),
+    /// Nobody knows whether it was done.
+    Lost(String),
+}
+
+/// What a read found.
+#[derive(Clone, Debug)]
+pub(crate) enum Found {
+    Row(Option<Row>),
+    Dropped,
+}
+
+/// Those that wait on each runtime.
+#[derive(Debug)]
+pub(crate) struct Queues<W> {
+    queues: Mutex<HashMap<Id, Queue<W>>>,
+    under_way_max: usize,
+}
+
+#[derive(Debug)]
+struct Queue<W> {
+    waiting: VecDeque<W>,
+    under_way: usize,
+    /// Whether somebody has been told to send and has not taken anybody yet.
+    is_called: bool,
+}
+
+impl Queues<Reader> {
+    pub(crate) fn of_readers() -> Queues<Reader> {
+        Queues { queues: Mutex::default(), under_way_max: READS_UNDER_WAY_MAX }
+    }
+}
+
+impl Queues<Inserter> {
+    pub(crate) fn of_inserters() -> Queues<Inserter> {
+        Queues { queues: Mutex::default(), under_way_max: INSERTS_UNDER_WAY_MAX }
+    }
+}
+
+impl<W> Queues<W> {
+    fn lock(&self) -> MutexGuard<'_, HashMap<Id, Queue<W>>> {
+        self.queues.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Adds somebody to the queue of this runtime. Says whether a statement may be sent now, which is then counted.
+    fn push(&self, waiter: W) -> bool {
+        let mut queues = self.lock();
+        let queue = queues.entry(Handle::current().id()).or_insert_with(|| Queue {
+            waiting: VecDeque::new(),
+            under_way: 0,
+            is_called: false,
+        });
+        queue.waiting.push_back(waiter);
+        let may_send = !queue.is_called && queue.under_way < self.under_way_max;
+        if may_send {
+            queue.is_called = true;
+            queue.under_way += 1;
+        }
+        may_send
+    }
+
+    /// Takes some of this runtime out of the queue. If there are none, one statement less is under way.
+    async fn take<G>(&self, choose: impl FnOnce(&mut VecDeque<W>) -> G) -> Option<G> {
+        // Whoever has something to ask already gets to ask it.
+        tokio::task::yield_now().await;
+        let mut queues = self.lock();
+        let queue = queues.get_mut(&Handle::current().id()).expect("somebody was in the queue");
+        queue.is_called = false;
+        if queue.waiting.is_empty() {
+            queue.under_way -= 1;
+            return None;
+        }
+        Some(choose(&mut queue.waiting))
+    }
+}
+
+/// Somebody who wants to know a row.
+#[derive(Debug)]
+pub(crate) struct Reader {
+    key: Key,
+    answer: oneshot::Sender<Outcome<Found>>,
+}
+
+/// Somebody who inserts a row where there is none.
+#[derive(Debug)]
+pub(crate) struct Inserter {
+    key: Key,
+    version: Version,
+    value: Bytes,
+    answer: oneshot::Sender<Outcome<bool>>,
+}
+
+/// The readers of the next statement by key: who wants to know the same row is told the same.
+fn next_readers(waiting: &mut VecDeque<Reader>) -> BTreeMap<Key, Vec<oneshot::Sender<Outcome<Found>>>> {
+    let mut group = BTreeMap::<Key, Vec<_>>::new();
+    while group.len() < ROWS_MAX
+        && let Some(Reader { key, answer }) = waiting.pop_front()
+    {
+        group.entry(key).or_default().push(answer);
+    }
+    group
+}
+
+/// The inserters of the next statement, which cannot have a key twice.
+fn next_inserters(waiting: &mut VecDeque<Inserter>) -> BTreeMap<Key, Inserter> {
+    let (mut group, mut bytes) = (BTreeMap::new(), 0);
+    for inserter in std::mem::take(waiting) {
+        let length = inserter.value.len();
+        let has_room = group.is_empty() || group.len() < ROWS_MAX && bytes + length <= BYTES_MAX;
+        if has_room && !group.contains_key(&inserter.key) {
+            bytes += length;
+            group.insert(inserter.key.clone(), inserter);
+        } else {
+            waiting.push_back(inserter);
+        }
+    }
+    group
+}
+
+impl Shared {
+    /// Reads a row, together with others if there are any.
+    pub(crate) async fn read_together(
+        self: &Arc<Shared>,
+        space: Space,
+        partition: &[u8],
+        row: &[u8],
+    ) -> Outcome<Found> {
+        let (answer, outcome) = oneshot::channel();
+        let key = (sql::space(space), partition.to_vec(), row.to_vec());
+        if self.readers.push(Reader { key, answer }) {
+            let shared = self.clone();
+            tokio::spawn(async move {
+                while let Some(group) = shared.readers.take(next_readers).await {
+                    shared.read_group(group).await;
+                }
+            });
+        }
+        outcome.await.unwrap_or(Outcome::Alone)
+    }
+
+    async fn read_group(&self, group: BTreeMap<Key, Vec<oneshot::Sender<Outcome<Found>>>>) {
+        let keys = Keys::of(group.keys());
+        let places: Vec<i64> = (0..group.len() as i64).collect();
+        let parameters: [&(dyn ToSql + Sync); 4] = [&keys.spaces, &keys.partitions, &keys.rows, &places];
+        let answer = self.ask(|statements| &statements.get_many, &parameters).await;
+        let outcome = answer.map(|answer| {
+            let found = answer.iter().map(|found| (found.get::<_, i64>(0), found_in(found)));
+            found.collect::<HashMap<i64, Found>>()
+        });
+        for (place, answers) in places.into_iter().zip(group.into_values()) {
+            for answer in answers {
+                let _ = answer.send(outcome.as_ref().map(|found| found[&place].clone()));
+            }
+        }
+    }
+
+    /// Inserts the row of a batch that does nothing else, together with others if there are any. Says whether it was
+    /// written; if not, whoever asks alone will be told why.
+    pub(crate) async fn insert_together(
+        self: &Arc<Shared>,
+        batch: &Batch,
+        version: Version,
+        value: &Bytes,
+    ) -> Outcome<bool> {
+        let (answer, outcome) = oneshot::channel();
+        let key = (sql::space(batch.space), batch.partition.clone(), batch.items[0].row.clone());
+        if self.inserters.push(Inserter { key, version, value: value.clone(), answer }) {
+            let shared = self.clone();
+            tokio::spawn(async move {
+                while let Some(group) = shared.inserters.take(next_inserters).await {
+                    shared.insert_group(group).await;
+                }
+            });
+        }
+        outcome.await.unwrap_or_else(|_| Outcome::Lost("the node is ending".into()))
+    }
+
+    async fn insert_group(&self, group: BTreeMap<Key, Inserter>) {
+        let keys = Keys::of(group.keys());
+        let versions: Vec<i64> = group.values().map(|inserter| inserter.version as i64).collect();
+        let values: Vec<&[u8]> = group.values().map(|inserter| &inserter.value[..]).collect();
+        let parameters: [&(dyn ToSql + Sync); 5] = [&keys.spaces, &keys.partitions, &keys.rows, &versions, &values];
+        let answer = self.ask(|statements| &statements.insert_many, &parameters).await;
+        let outcome = answer.map(|answer| answer.iter().map(|row| row.get(0)).collect::<HashSet<i64>>());
+        for (version, inserter) in versions.into_iter().zip(group.into_values()) {
+            let _ = inserter.answer.send(outcome.as_ref().map(|written| written.contains(&version)));
+        }
+    }
+
+    async fn ask(
+        &self,
+        statement: impl FnOnce(&Statements) -> &Statement,
+        parameters: &[&(dyn ToSql + Sync)],
+    ) -> Outcome<Vec<PgRow>> {
+        let lease = match self.pool.lease().await {
+            Ok(lease) => lease,
+            Err(error) => return Outcome::Unreached(error.to_string()),
+        };
+        match answered(lease.client.query(statement(&lease.statements), parameters)).await {
+            Ok(answer) => {
+                lease.give_back();
+                Outcome::Done(answer)
+            }
+            Err(failure) => {
+                lease.give_back_after(&failure);
+                match failure {
+                    Failure::Lost(why) => Outcome::Lost(why),
+                    _ => Outcome::Alone,
+                }
+            }
+        }
+    }
+}
+
+impl<T> Outcome<T> {
+    fn map<U>(self, done: impl FnOnce(T) -> U) -> Outcome<U> {
+        match self {
+            Outcome::Done(value) => Outcome::Done(done(value)),
+            Outcome::Alone => Outcome::Alone,
+            Outcome::Unreached(why) => Outcome::Unreached(why),
+            Outcome::Lost(why) => Outcome::Lost(why),
+        }
+    }
+
+    fn as_ref(&self) -> Outcome<&T> {
+        match self {
+            Outcome::Done(value) => Outcome::Done(value),
+            Outcome::Alone => Outcome::Alone,
+            Outcome::Unreached(why) => Outcome::Unreached(why.clone()),
+            Outcome::Lost(why) => Outcome::Lost(why.clone()),
+        }
+    }
+}
+
+/// Keys as arrays.
+struct Keys<'k> {
+    spaces: Vec<i64>,
+    partitions: Vec<&'k [u8]>,
+    rows: Vec<&'k [u8]>,
+}
+
+impl<'k> Keys<'k> {
+    fn of(keys: impl Iterator<Item = &'k Key> + Clone) -> Keys<'k> {
+        Keys {
+            spaces: keys.clone().map(|(space, ..)| *space).collect(),
+            partitions: keys.clone().map(|(_, partition, _)| &partition[..]).collect(),
+            rows: keys.map(|(.., row)| &row[..]).collect(),
+        }
+    }
+}
+
+/// The row in an answer of [`sql::GET_MANY`].
+fn found_in(answer: &PgRow) -> Found {
+    if answer.get(1) {
+        return Found::Dropped;
+    }
+    let value: Option<&[u8]> = answer.get(3);
+    Found::Row(
+        value.map(|value| Row { version: answer.get::<_, i64>(2) as Version, value: Bytes::copy_from_slice(value) }),
+    )
+}
