@@ -50,6 +50,7 @@ mod log_check;
 mod open;
 mod options;
 mod queue;
+mod read_only;
 mod reader;
 mod recent;
 mod reclaim;
