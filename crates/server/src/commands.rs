@@ -2,6 +2,7 @@
 
 mod backup;
 mod check;
+mod copy;
 mod export;
 mod import;
 mod restore;
@@ -17,6 +18,7 @@ use std::sync::Arc;
 pub use backup::Backup;
 pub use check::Check;
 pub(crate) use check::name_of;
+pub use copy::Copy;
 pub use export::Export;
 pub use import::Import;
 pub use restore::Restore;
@@ -66,6 +68,12 @@ impl FormatName {
             None => Format::of_file(path),
         }
     }
+}
+
+/// Lets parts of the server that a command uses say why they failed.
+fn log_errors() {
+    let to_stderr = tracing_subscriber::fmt().with_writer(std::io::stderr).with_target(false).without_time();
+    to_stderr.with_max_level(tracing::Level::ERROR).init();
 }
 
 /// Does something that waits for a service.

@@ -3,7 +3,7 @@
 //! One struct is all three: each setting is a flag, an environment variable and a key of the file of the same name.
 //! Azurite's flags are accepted as aliases; the ones that have no meaning here are accepted too and said to have none.
 
-use crate::commands::{Backup, Check, Export, Import, Restore};
+use crate::commands::{Backup, Check, Copy, Export, Import, Restore};
 use clap::{Args, Parser, ValueEnum};
 use partita_store_postgres::Options as StoreOptions;
 use serde::Deserialize;
@@ -38,6 +38,8 @@ pub enum Command {
     Export(Export),
     #[allow(missing_docs, reason = "help shows what is said of the arguments")]
     Import(Import),
+    #[allow(missing_docs, reason = "help shows what is said of the arguments")]
+    Copy(Copy),
 }
 
 impl Cli {
@@ -77,7 +79,7 @@ pub struct Settings {
     pub in_memory: Option<bool>,
     /// A database that this and other nodes keep the data in, as postgres://user@host1,host2/database, in place of a folder.
     #[arg(long, value_name = "URL", env = "PARTITA_STORE", hide_env_values = true)]
-    pub store: Option<StoreUrl>,
+    pub store: Option<Secret>,
     /// When an answered write is safe: at once, within an interval, or when the system pleases [default: sync].
     #[arg(long, value_enum, value_name = "WHEN", env = "PARTITA_DURABILITY")]
     pub durability: Option<DurabilityName>,
@@ -148,19 +150,19 @@ pub struct Settings {
     azurite: AzuriteFlags,
 }
 
-/// The URL of a database, which may hold a password and is therefore not shown.
+/// Where data is, with what opens it: a text that may hold a password or a key, and is therefore not shown.
 #[derive(Clone, Deserialize)]
-pub struct StoreUrl(String);
+pub struct Secret(pub(crate) String);
 
-impl From<&str> for StoreUrl {
-    fn from(url: &str) -> StoreUrl {
-        StoreUrl(url.to_owned())
+impl From<&str> for Secret {
+    fn from(text: &str) -> Secret {
+        Secret(text.to_owned())
     }
 }
 
-impl fmt::Debug for StoreUrl {
+impl fmt::Debug for Secret {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("StoreUrl")
+        f.write_str("Secret")
     }
 }
 
@@ -350,7 +352,7 @@ impl Settings {
                     "--store and --in-memory exclude each other: the data are in a database or in memory.".into()
                 );
             }
-            Some(StoreUrl(url)) => Some(StoreOptions::parse(&url)?),
+            Some(Secret(url)) => Some(StoreOptions::parse(&url)?),
         };
         let config = Config {
             table: (host(&settings.table_host)?, settings.table_port.unwrap_or(10002)).into(),

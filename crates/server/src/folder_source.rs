@@ -45,25 +45,9 @@ impl FolderSource {
     /// Opens the folder, which must not be in use, and finds the table. `from` is where an earlier page said to go on.
     pub(crate) fn open(folder: &Path, query: FolderQuery, from: Option<&str>) -> Result<FolderSource> {
         let skip_damaged = query.skip_damaged;
-        let damaged = |error: partita_store_rocksdb::OpenError| Error::Damaged(error.to_string());
         let filter = query.filter.as_deref().map(Filter::parse).transpose();
         let filter = filter.map_err(|error| Error::Option(format!("The filter is not understood: {error}")))?.flatten();
-        let reader = if skip_damaged { Reader::salvage(folder) } else { Reader::open(folder) }.map_err(damaged)?;
-        for log in reader.verify_logs().map_err(damaged)? {
-            match log.is_harmless {
-                true => eprintln!("partita: {}: {}.", log.file, log.what),
-                false => left_out(skip_damaged, &format!("{}: {}: what was written behind it", log.file, log.what))?,
-            }
-        }
-        if !reader.has_manifest() {
-            eprintln!(
-                "partita: The list of files cannot be read: all files were, and rows may be missing or not the latest."
-            );
-        }
-        for (from, to, file) in reader.lost() {
-            let (from, to) = (name_of(from), name_of(to));
-            eprintln!("partita: {file} cannot be read: rows from {from} to {to} may be missing or not the latest.");
-        }
+        let reader = open_folder(folder, skip_damaged)?;
         let space = match query.space {
             Some(space) => Space(space),
             None => find_table(&reader, &query)?,
@@ -128,6 +112,28 @@ impl Source for FolderSource {
         }
         Ok(Some(page))
     }
+}
+
+/// Opens a folder that no server has open, and tells what is wrong with it as a whole.
+pub(crate) fn open_folder(folder: &Path, skip_damaged: bool) -> Result<Reader> {
+    let damaged = |error: partita_store_rocksdb::OpenError| Error::Damaged(error.to_string());
+    let reader = if skip_damaged { Reader::salvage(folder) } else { Reader::open(folder) }.map_err(damaged)?;
+    for log in reader.verify_logs().map_err(damaged)? {
+        match log.is_harmless {
+            true => eprintln!("partita: {}: {}.", log.file, log.what),
+            false => left_out(skip_damaged, &format!("{}: {}: what was written behind it", log.file, log.what))?,
+        }
+    }
+    if !reader.has_manifest() {
+        eprintln!(
+            "partita: The list of files cannot be read: all files were, and rows may be missing or not the latest."
+        );
+    }
+    for (from, to, file) in reader.lost() {
+        let (from, to) = (name_of(from), name_of(to));
+        eprintln!("partita: {file} cannot be read: rows from {from} to {to} may be missing or not the latest.");
+    }
+    Ok(reader)
 }
 
 /// Says what is left out, or stops for it.

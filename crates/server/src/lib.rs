@@ -29,6 +29,7 @@ mod reply;
 mod request;
 mod request_id;
 mod resource;
+mod store_account;
 mod workers;
 
 use accounts::Accounts;

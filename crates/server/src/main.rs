@@ -23,6 +23,7 @@ fn main() -> ExitCode {
         Command::Check(check) => check.run(),
         Command::Export(export) => export.run(),
         Command::Import(import) => import.run(),
+        Command::Copy(copy) => copy.run(),
     };
     match done {
         Ok(()) => ExitCode::SUCCESS,

@@ -28,7 +28,7 @@ use partita_odata::Filter;
 use partita_store::{
     Action, Batch, Error as StoreError, Expect, Item, Position, RowRef, Scan, ScanEnd, Space, Step, Store, Version,
 };
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::ops::Bound;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, RwLock, Weak};
@@ -395,6 +395,12 @@ impl TableService {
             }
         }
         Err(ServiceError::ServerBusy)
+    }
+
+    /// The accounts that have tables, or have set anything for their service.
+    pub fn accounts(&self) -> BTreeSet<String> {
+        let known = self.catalogue.known();
+        known.tables.keys().chain(known.properties.keys()).cloned().collect()
     }
 
     /// The tables of an account, in the order of their lower-case names.

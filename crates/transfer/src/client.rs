@@ -1,25 +1,27 @@
 //! A client of the Table protocol: one connection, requests one by one, tried again while that may help.
 
+mod batch;
+mod connect;
+
 use crate::connection::{Connection, Credential};
 use crate::{Entity, Error, Result, json_line};
+pub(crate) use batch::PART_BYTES_MAX;
+use batch::{change_set, failure_in};
 use bytes::Bytes;
+use connect::{chain, connect, tls};
 use http::{HeaderMap, Method, Request, StatusCode};
 use http_body_util::{BodyExt, Full, Limited};
-use hyper::client::conn::http1::{SendRequest, handshake};
-use hyper_util::rt::TokioIo;
+use hyper::client::conn::http1::SendRequest;
 use partita_auth::{Scheme, TableRequest, sign, string_to_sign};
-use partita_model::Ticks;
-use partita_wire::entity_json::write_typed;
-use partita_wire::url::{entity_path, entity_url};
+use partita_model::{StoredAccessPolicy, Ticks};
+use partita_wire::url::entity_path;
+use partita_wire::xml::access_policies;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, SystemTime};
-use tokio::net::TcpStream;
 use tokio_rustls::TlsConnector;
-use tokio_rustls::rustls::pki_types::ServerName;
-use tokio_rustls::rustls::{ClientConfig, RootCertStore};
 
 const VERSION: &str = "2019-02-02";
 /// With all that can be said of types: Azurite leaves out that of a Double otherwise.
@@ -27,7 +29,6 @@ const ACCEPT: &str = "application/json;odata=fullmetadata";
 const ATTEMPTS_MAX: u32 = 9;
 const PAUSE_MIN: Duration = Duration::from_millis(100);
 const PAUSE_MAX: Duration = Duration::from_secs(10);
-const CONNECT_TIME_MAX: Duration = Duration::from_secs(15);
 /// The service itself gives up after thirty seconds.
 const ANSWER_TIME_MAX: Duration = Duration::from_secs(60);
 /// Far more than a page has.
@@ -42,6 +43,8 @@ pub enum Mode {
     Replace,
     /// Its properties join those of one of its keys.
     Merge,
+    /// It is deleted; an error if there is none of its keys.
+    Delete,
 }
 
 /// Where a query goes on.
@@ -84,11 +87,19 @@ struct Answer {
     body: Bytes,
 }
 
+impl Answer {
+    fn header(&self, name: &str) -> Option<String> {
+        self.headers.get(name).and_then(|value| value.to_str().ok()).map(str::to_owned)
+    }
+}
+
 struct Call<'a> {
     method: Method,
     /// Behind the path of the service.
     path: &'a str,
     query: String,
+    /// What of the resource is asked for, if it is not the resource itself.
+    comp: Option<&'static str>,
     content_type: &'static str,
     body: Bytes,
     /// Whether the answer need not say what was stored.
@@ -97,7 +108,11 @@ struct Call<'a> {
 
 impl<'a> Call<'a> {
     fn get(path: &'a str, query: String) -> Call<'a> {
-        Call { method: Method::GET, path, query, content_type: "", body: Bytes::new(), is_brief: false }
+        Call { method: Method::GET, path, query, comp: None, content_type: "", body: Bytes::new(), is_brief: false }
+    }
+
+    fn post(path: &'a str, content_type: &'static str, body: impl Into<Bytes>) -> Call<'a> {
+        Call { method: Method::POST, content_type, body: body.into(), is_brief: true, ..Call::get(path, String::new()) }
     }
 }
 
@@ -127,16 +142,15 @@ impl Client {
             from.row.iter().for_each(|row| add("NextRowKey", row));
         }
         let answer = self.call(&Call::get(&format!("/{table}()"), query.join("&"))).await?;
-        let header = |name: &str| answer.headers.get(name).and_then(|value| value.to_str().ok()).map(str::to_owned);
-        let next = header("x-ms-continuation-NextPartitionKey")
-            .map(|partition| Continuation { partition, row: header("x-ms-continuation-NextRowKey") });
+        let next = answer
+            .header("x-ms-continuation-NextPartitionKey")
+            .map(|partition| Continuation { partition, row: answer.header("x-ms-continuation-NextRowKey") });
 
         #[derive(Deserialize)]
         struct Collection<'a> {
             #[serde(borrow)]
             value: Vec<&'a RawValue>,
         }
-        let odd = |why: String| Error::Unavailable(format!("its answer is not understood: {why}"));
         let body: Collection<'_> = serde_json::from_slice(&answer.body).map_err(|error| odd(error.to_string()))?;
         let entities = body.value.iter().map(|row| json_line::read(row.get().as_bytes()).map_err(odd));
         Ok(Answered { entities: entities.collect::<Result<_>>()?, next })
@@ -152,18 +166,53 @@ impl Client {
         }
     }
 
+    /// The names of all tables.
+    pub async fn tables(&mut self) -> Result<Vec<String>> {
+        #[derive(Deserialize)]
+        struct Collection {
+            value: Vec<Table>,
+        }
+        #[derive(Deserialize)]
+        struct Table {
+            #[serde(rename = "TableName")]
+            name: String,
+        }
+        let mut names = Vec::new();
+        let mut next: Option<String> = None;
+        loop {
+            let query = next.map(|next| format!("NextTableName={}", encode(&next))).unwrap_or_default();
+            let answer = self.call(&Call::get("/Tables", query)).await?;
+            let page: Collection = serde_json::from_slice(&answer.body).map_err(|error| odd(error.to_string()))?;
+            names.extend(page.value.into_iter().map(|table| table.name));
+            next = answer.header("x-ms-continuation-NextTableName");
+            if next.is_none() {
+                return Ok(names);
+            }
+        }
+    }
+
+    /// The stored access policies of a table.
+    pub async fn access_policies(&mut self, table: &str) -> Result<Vec<StoredAccessPolicy>> {
+        let path = format!("/{table}");
+        let call = Call { comp: Some("acl"), ..Call::get(&path, String::new()) };
+        let answer = self.call(&call).await?;
+        access_policies::parse(&answer.body).map_err(|error| odd(error.to_string()))
+    }
+
+    /// Replaces the stored access policies of a table.
+    pub async fn set_access_policies(&mut self, table: &str, policies: &[StoredAccessPolicy]) -> Result<()> {
+        let path = format!("/{table}");
+        let document = access_policies::print(policies);
+        // The mark is for readers of answers.
+        let body = document.strip_prefix("\u{FEFF}".as_bytes()).unwrap_or(&document).to_vec();
+        let call = Call { method: Method::PUT, comp: Some("acl"), ..Call::post(&path, "application/xml", body) };
+        self.call(&call).await.map(drop)
+    }
+
     /// Creates a table, unless it is there.
     pub async fn create_table(&mut self, table: &str) -> Result<()> {
         let body = serde_json::json!({ "TableName": table }).to_string();
-        let call = Call {
-            method: Method::POST,
-            path: "/Tables",
-            query: String::new(),
-            content_type: "application/json",
-            body: body.into(),
-            is_brief: true,
-        };
-        match self.call(&call).await {
+        match self.call(&Call::post("/Tables", "application/json", body)).await {
             Err(Error::Refused { code, .. }) if code == "TableAlreadyExists" => Ok(()),
             done => done.map(drop),
         }
@@ -173,14 +222,7 @@ impl Client {
     /// written although an error came.
     pub async fn write(&mut self, table: &str, mode: Mode, entities: &[Entity]) -> Result<()> {
         let body = change_set(&self.connection.to_string(), table, mode, entities);
-        let call = Call {
-            method: Method::POST,
-            path: "/$batch",
-            query: String::new(),
-            content_type: "multipart/mixed; boundary=batch_partita",
-            body: body.into(),
-            is_brief: true,
-        };
+        let call = Call::post("/$batch", "multipart/mixed; boundary=batch_partita", body);
         let (mut pause, mut in_doubt) = (PAUSE_MIN, false);
         loop {
             let answer = self.call(&call).await;
@@ -213,10 +255,10 @@ impl Client {
             let outcome = tokio::time::timeout(ANSWER_TIME_MAX, self.attempt(call)).await;
             let (why, wait) = match outcome {
                 Ok(Ok(answer)) if answer.status.is_success() => return Ok(answer),
-                Ok(Ok(answer)) if !is_passing(answer.status) => return Err(refusal(&answer, None)),
+                Ok(Ok(answer)) if !is_passing(answer.status) => return Err(refusal(&answer)),
                 Ok(Ok(answer)) => {
                     let after = answer.headers.get("retry-after").and_then(|value| value.to_str().ok()?.parse().ok());
-                    (refusal(&answer, None), after.map(Duration::from_secs))
+                    (refusal(&answer), after.map(Duration::from_secs))
                 }
                 Ok(Err(why)) => (Error::Unavailable(why), None),
                 Err(_) => (Error::Unavailable(format!("no answer came in {} s", ANSWER_TIME_MAX.as_secs())), None),
@@ -236,7 +278,7 @@ impl Client {
     async fn attempt(&mut self, call: &Call<'_>) -> std::result::Result<Answer, String> {
         let request = self.request(call);
         if self.sender.as_ref().is_none_or(SendRequest::is_closed) {
-            self.sender = Some(self.connect().await?);
+            self.sender = Some(connect(&self.connection, self.tls.as_ref()).await?);
         }
         let sender = self.sender.as_mut().expect("it was just set");
         sender.ready().await.map_err(|error| chain(&error))?;
@@ -247,26 +289,6 @@ impl Client {
         Ok(Answer { status: head.status, headers: head.headers, body: body.to_bytes() })
     }
 
-    async fn connect(&self) -> std::result::Result<SendRequest<Full<Bytes>>, String> {
-        let Connection { host, port, .. } = &*self.connection;
-        let bare = host.trim_start_matches('[').trim_end_matches(']');
-        let connected = tokio::time::timeout(CONNECT_TIME_MAX, TcpStream::connect((bare, *port))).await;
-        let place = self.connection.authority();
-        let stream = connected
-            .map_err(|_| format!("{place} does not answer"))?
-            .map_err(|error| format!("cannot connect to {place}: {error}"))?;
-        let _ = stream.set_nodelay(true);
-        match &self.tls {
-            None => begin(TokioIo::new(stream)).await,
-            Some(tls) => {
-                let name = ServerName::try_from(bare.to_owned()).map_err(|error| error.to_string())?;
-                let stream = tokio::time::timeout(CONNECT_TIME_MAX, tls.connect(name, stream)).await;
-                let stream = stream.map_err(|_| format!("{place} does not answer"))?;
-                begin(TokioIo::new(stream.map_err(|error| format!("TLS with {place} failed: {error}"))?)).await
-            }
-        }
-    }
-
     fn request(&self, call: &Call<'_>) -> Request<Full<Bytes>> {
         let path = format!("{}{}", self.connection.path, call.path);
         let mut target = path.clone();
@@ -274,7 +296,8 @@ impl Client {
             Credential::Sas(sas) => sas.as_str(),
             Credential::Key(_) => "",
         };
-        for query in [call.query.as_str(), sas].into_iter().filter(|query| !query.is_empty()) {
+        let comp = call.comp.map(|comp| format!("comp={comp}")).unwrap_or_default();
+        for query in [call.query.as_str(), &comp, sas].into_iter().filter(|query| !query.is_empty()) {
             target.push(if target.contains('?') { '&' } else { '?' });
             target.push_str(query);
         }
@@ -300,7 +323,7 @@ impl Client {
                 account,
                 method: call.method.as_str(),
                 path: &path,
-                comp: None,
+                comp: call.comp,
                 content_md5: "",
                 content_type: call.content_type,
                 date: &date,
@@ -312,38 +335,8 @@ impl Client {
     }
 }
 
-/// An error and its causes: hyper's own texts leave out what matters.
-fn chain(error: &dyn std::error::Error) -> String {
-    let mut text = error.to_string();
-    let mut cause = error.source();
-    while let Some(error) = cause {
-        text = format!("{text}: {error}");
-        cause = error.source();
-    }
-    text
-}
-
-async fn begin<S>(stream: TokioIo<S>) -> std::result::Result<SendRequest<Full<Bytes>>, String>
-where
-    S: tokio::io::AsyncRead + tokio::io::AsyncWrite + Unpin + Send + 'static,
-{
-    let (sender, connection) = handshake(stream).await.map_err(|error| chain(&error))?;
-    tokio::spawn(connection);
-    Ok(sender)
-}
-
-/// Trusts whom the machine trusts.
-fn tls() -> Result<TlsConnector> {
-    let found = rustls_native_certs::load_native_certs();
-    let mut roots = RootCertStore::empty();
-    roots.add_parsable_certificates(found.certs);
-    if roots.is_empty() {
-        return Err(Error::Option(
-            "No root certificates were found on this machine; SSL_CERT_FILE names a file.".into(),
-        ));
-    }
-    let config = ClientConfig::builder().with_root_certificates(roots).with_no_client_auth();
-    Ok(TlsConnector::from(Arc::new(config)))
+fn odd(why: String) -> Error {
+    Error::Unavailable(format!("its answer is not understood: {why}"))
 }
 
 fn is_passing(status: StatusCode) -> bool {
@@ -351,12 +344,12 @@ fn is_passing(status: StatusCode) -> bool {
         || [StatusCode::REQUEST_TIMEOUT, StatusCode::TOO_MANY_REQUESTS].contains(&status)
 }
 
-/// What the body of an error says.
-fn refusal(answer: &Answer, entity: Option<&Entity>) -> Error {
-    error_of(answer.status.as_u16(), &answer.body, entity)
+fn refusal(answer: &Answer) -> Error {
+    error_of(answer.status.as_u16(), &answer.body)
 }
 
-fn error_of(status: u16, body: &[u8], entity: Option<&Entity>) -> Error {
+/// What the body of an error says.
+fn error_of(status: u16, body: &[u8]) -> Error {
     let json: serde_json::Value = serde_json::from_slice(body).unwrap_or_default();
     let text = |value: &serde_json::Value| value.as_str().unwrap_or_default().to_owned();
     let (mut code, mut message) = {
@@ -374,115 +367,11 @@ fn error_of(status: u16, body: &[u8], entity: Option<&Entity>) -> Error {
         code = inner("code").or(inner("Code")).unwrap_or_default();
         message = inner("message").or(inner("Message")).unwrap_or_default();
     }
-    let entity = entity.map(|entity| (entity.partition_key.clone(), entity.row_key.clone()));
-    Error::Refused { status, code, message, entity }
-}
-
-/// The body of a batch that writes entities.
-fn change_set(service: &str, table: &str, mode: Mode, entities: &[Entity]) -> Vec<u8> {
-    let mut body = Vec::with_capacity(entities.len() * 1024);
-    let line = |text: &str, body: &mut Vec<u8>| {
-        body.extend_from_slice(text.as_bytes());
-        body.extend_from_slice(b"\r\n");
-    };
-    line("--batch_partita", &mut body);
-    line("Content-Type: multipart/mixed; boundary=changeset_partita", &mut body);
-    line("", &mut body);
-    for entity in entities {
-        line("--changeset_partita", &mut body);
-        line("Content-Type: application/http", &mut body);
-        line("Content-Transfer-Encoding: binary", &mut body);
-        line("", &mut body);
-        let (verb, url) = match mode {
-            Mode::Insert => ("POST", format!("{service}/{table}")),
-            Mode::Replace => ("PUT", entity_url(service, table, &entity.partition_key, &entity.row_key)),
-            Mode::Merge => ("PATCH", entity_url(service, table, &entity.partition_key, &entity.row_key)),
-        };
-        line(&format!("{verb} {url} HTTP/1.1"), &mut body);
-        line("Content-Type: application/json", &mut body);
-        line("Accept: application/json;odata=minimalmetadata", &mut body);
-        line("DataServiceVersion: 3.0;", &mut body);
-        line("Prefer: return-no-content", &mut body);
-        line("", &mut body);
-        write_typed(&mut body, &entity.partition_key, &entity.row_key, &entity.properties);
-        line("", &mut body);
-    }
-    line("--changeset_partita--", &mut body);
-    line("--batch_partita--", &mut body);
-    body
-}
-
-/// How many bytes an entity takes of a batch, at the most, beside its own and its address in the service.
-pub(crate) const PART_BYTES_MAX: usize = 768;
-
-/// The error in the answer to a batch; `None` if all was written. A failed transaction has one part, which says which
-/// operation it speaks of.
-fn failure_in(body: &[u8], entities: &[Entity]) -> Option<Error> {
-    let text = String::from_utf8_lossy(body);
-    let mut seen = 0;
-    for part in text.split("\nHTTP/1.1 ").skip(1) {
-        seen += 1;
-        let status = part.get(..3).and_then(|status| status.parse().ok()).unwrap_or(0);
-        if !(200..300).contains(&status) {
-            let content = part.find('{').zip(part.rfind('}')).and_then(|(start, end)| part.get(start..=end));
-            let error = error_of(status, content.unwrap_or(part).as_bytes(), None);
-            return Some(of_entity(error, entities));
-        }
-    }
-    let all = seen >= entities.len();
-    (!all).then(|| Error::Unavailable("its answer to a batch is not understood".into()))
-}
-
-/// Names the entity by the index that the message begins with.
-fn of_entity(error: Error, entities: &[Entity]) -> Error {
-    let Error::Refused { status, code, message, .. } = error else { return error };
-    let numbered = message.split_once(':').and_then(|(index, rest)| Some((index.parse::<usize>().ok()?, rest)));
-    let (index, message) = match numbered {
-        Some((index, rest)) => (Some(index), rest.to_owned()),
-        None => (None, message),
-    };
-    let entity = index.and_then(|index| entities.get(index)).or(entities.first().filter(|_| entities.len() == 1));
-    let entity = entity.map(|entity| (entity.partition_key.clone(), entity.row_key.clone()));
-    Error::Refused { status, code, message, entity }
+    Error::Refused { status, code, message, entity: None }
 }
 
 /// Percent-encodes everything but unreserved characters.
 fn encode(text: &str) -> String {
     let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-._~".contains(&byte);
     text.bytes().map(|byte| if plain(byte) { char::from(byte).to_string() } else { format!("%{byte:02X}") }).collect()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::samples::one_of_each;
-
-    #[test]
-    fn batches_are_read_by_the_service() {
-        let entities = [one_of_each(), Entity { row_key: "2".into(), ..one_of_each() }];
-        let body = change_set("http://h:1/a", "People", Mode::Replace, &entities);
-        let batch = partita_wire::batch::parse("multipart/mixed; boundary=batch_partita", &body).unwrap();
-        let partita_wire::batch::Batch::ChangeSet(parts) = batch else { panic!("{batch:?}") };
-        assert_eq!(parts.len(), 2);
-        assert_eq!(parts[1].method, "PUT");
-        assert_eq!(parts[1].target, "http://h:1/a/People(PartitionKey='a%22b',RowKey='2')");
-        assert_eq!(json_line::read(parts[1].body), Ok(entities[1].clone()));
-    }
-
-    #[test]
-    fn answers_to_batches() {
-        let entities = [one_of_each(), Entity { row_key: "2".into(), ..one_of_each() }];
-        let good = b"--b\r\nHTTP/1.1 204 No Content\r\n\r\n\r\n--c\r\n\r\nHTTP/1.1 204 No Content\r\n\r\n\r\n--b--";
-        assert!(failure_in(good, &entities).is_none());
-        assert!(failure_in(&good[..40], &entities).is_some(), "half an answer is none");
-        let bad = b"--b\r\n\r\nHTTP/1.1 409 Conflict\r\nContent-Type: application/json\r\n\r\n\
-            {\"odata.error\":{\"code\":\"EntityAlreadyExists\",\"message\":{\"lang\":\"en-US\",\"value\":\
-            \"1:The specified entity already exists.\\nRequestId:x\"}}}\r\n--b--";
-        let error = failure_in(bad, &entities).unwrap().to_string();
-        assert_eq!(
-            error,
-            "PartitionKey 'a\\\"b', RowKey '2': the service answered 409 EntityAlreadyExists: The specified entity \
-             already exists."
-        );
-    }
 }

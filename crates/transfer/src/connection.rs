@@ -62,9 +62,15 @@ impl Connection {
         Connection::parse("UseDevelopmentStorage=true").expect("the string is valid")
     }
 
-    /// Reads a connection string. The error never quotes a value: it may be a secret.
+    /// Reads a connection string, or the URL of a service with a shared access signature. The error never quotes a value:
+    /// it may be a secret.
     pub fn parse(text: &str) -> Result<Connection> {
         let wrong = |why: &str| Error::Option(format!("The connection string cannot be used: {why}."));
+        if text.starts_with("https://") || text.starts_with("http://") {
+            let (endpoint, sas) =
+                text.split_once('?').ok_or_else(|| wrong("a URL needs ?, and a signature behind it"))?;
+            return Connection::at(endpoint, None, Credential::Sas(sas.to_owned())).map_err(wrong);
+        }
         let mut settings = HashMap::new();
         for pair in text.split(';').map(str::trim).filter(|pair| !pair.is_empty()) {
             let (name, value) =
@@ -163,6 +169,8 @@ mod tests {
                 false,
             ),
             ("TableEndpoint=http://[::1]:2/a;SharedAccessSignature=sv=1&sig=a%3D", "http://[::1]:2/a", "a", false),
+            ("https://mine.table.core.windows.net/?sv=1&sig=a", "https://mine.table.core.windows.net", "mine", false),
+            ("http://localhost:1/mine?sv=1&sig=a", "http://localhost:1/mine", "mine", false),
         ] {
             let connection = Connection::parse(text).expect(text);
             assert_eq!(connection.to_string(), url);
@@ -189,6 +197,7 @@ mod tests {
             ("AccountName=a;AccountKey=c2VjcmV0;TableEndpoint=http:// x", "not a URL"),
             ("AccountName=a\u{1}b;AccountKey=c2VjcmV0;TableEndpoint=http://h", "AccountName has"),
             ("TableEndpoint=http://h/a;SharedAccessSignature=sig=sec ret", "SharedAccessSignature has"),
+            ("https://mine.table.core.windows.net/", "needs ?"),
         ] {
             let error = Connection::parse(text).unwrap_err().to_string();
             assert!(error.contains(says) && error.ends_with('.'), "{text}: {error}");

@@ -1,5 +1,6 @@
 //! What can go wrong, cut by what the user does next.
 
+use crate::Key;
 use std::fmt;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -18,7 +19,7 @@ pub enum Error {
         /// What it said.
         message: String,
         /// The entity it was said of.
-        entity: Option<(String, String)>,
+        entity: Option<Key>,
     },
     /// The service did not answer, or was busy, for as long as we tried.
     Unavailable(String),
@@ -40,6 +41,8 @@ pub enum Error {
     },
     /// A source that is not a table was damaged.
     Damaged(String),
+    /// The two ends of a copy do not go together.
+    Different(String),
 }
 
 impl Error {
@@ -52,15 +55,10 @@ impl Error {
 impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Error::Option(why) | Error::Damaged(why) => f.write_str(why),
+            Error::Option(why) | Error::Damaged(why) | Error::Different(why) => f.write_str(why),
             Error::Refused { status, code, message, entity } => {
-                if let Some((partition_key, row_key)) = entity {
-                    write!(
-                        f,
-                        "PartitionKey '{}', RowKey '{}': ",
-                        partition_key.escape_debug(),
-                        row_key.escape_debug()
-                    )?;
+                if let Some(key) = entity {
+                    write!(f, "{key}: ")?;
                 }
                 // The service adds its request id in further lines.
                 let message = message.lines().next().unwrap_or_default().trim_end_matches('.');

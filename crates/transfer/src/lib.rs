@@ -1,32 +1,35 @@
-//! Moving entities: out of a table into a file, out of a file into a table, losslessly and so that it can go on after an
-//! interruption.
+//! Moving entities: out of a table into a file, out of a file into a table, from one table to another, losslessly and so
+//! that it can go on after an interruption.
 //!
 //! ```text
 //!   Source                                      Sink
-//!   query::TableQuery    a table over HTTP      table_sink::TableSink   a table over HTTP, in transactions
+//!   query::TableQuery    a table over HTTP      table_sink::TableSink   a table, in transactions
 //!   file_source::FileSource   JSON Lines, CSV   file_sink::FileSink     JSON Lines, CSV
 //! ```
 //!
-//! [`run`] moves everything from one to the other, page by page. The client speaks the Table protocol and knows nothing
+//! [`run`] moves everything from one to the other, page by page; [`copy`] what one table lacks of another. The client speaks the Table protocol and knows nothing
 //! of Partita, so that Azure and Azurite are sources and sinks as well.
 
 pub mod batcher;
 pub mod client;
 pub mod connection;
+pub mod copy;
 pub mod csv_row;
 mod entity;
 mod error;
 pub mod file_sink;
 pub mod file_source;
 pub mod json_line;
+mod merge;
 mod progress;
 pub mod query;
+pub mod remote;
 pub mod table_sink;
 
 #[cfg(test)]
 mod samples;
 
-pub use entity::Entity;
+pub use entity::{Entity, Key};
 pub use error::Error;
 pub use progress::Progress;
 
@@ -74,6 +77,11 @@ pub async fn run(source: &mut impl Source, sink: &mut impl Sink, progress: &mut 
     sink.finish().await?;
     progress.end();
     Ok(rows)
+}
+
+/// A number of things for people: `1 row`, `2 rows`.
+pub fn count(number: u64, thing: &str) -> String {
+    format!("{number} {thing}{}", if number == 1 { "" } else { "s" })
 }
 
 /// How entities stand in a file.

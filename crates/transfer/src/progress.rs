@@ -1,5 +1,6 @@
 //! How far it is: a line that is written over on a terminal, a line now and then elsewhere.
 
+use crate::count;
 use std::io::{IsTerminal, Write, stderr};
 use std::time::{Duration, Instant};
 
@@ -14,26 +15,35 @@ pub struct Progress {
     told: Instant,
     /// Rows of an earlier run.
     before: u64,
-    /// How many bytes there are to read, if that is known.
-    total_bytes: Option<u64>,
+    /// What it is about, if that has to be said.
+    label: String,
+    /// How much there is to read, if that is known.
+    total: Option<u64>,
     is_terminal: bool,
     has_told: bool,
 }
 
 impl Progress {
     /// From the present on, behind rows that an earlier run has moved.
-    pub fn new(before: u64, total_bytes: Option<u64>) -> Progress {
+    pub fn new(before: u64, total: Option<u64>) -> Progress {
         let began = Instant::now();
-        Progress { began, told: began, before, total_bytes, is_terminal: stderr().is_terminal(), has_told: false }
+        let (is_terminal, label) = (stderr().is_terminal(), String::new());
+        Progress { began, told: began, before, label, total, is_terminal, has_told: false }
+    }
+
+    /// The same with a name for what it is about.
+    pub fn of(self, label: &str) -> Progress {
+        Progress { label: format!("{label}: "), ..self }
     }
 
     /// Tells if it is time.
-    pub(crate) fn tell(&mut self, rows: u64, read_bytes: u64) {
+    pub(crate) fn tell(&mut self, rows: u64, read: u64) {
         if self.told.elapsed() < if self.is_terminal { ON_TERMINAL } else { ELSEWHERE } {
             return;
         }
         self.told = Instant::now();
-        let line = line(self.before, rows, self.began.elapsed(), self.total_bytes.map(|total| (read_bytes, total)));
+        let line = line(self.before, rows, self.began.elapsed(), self.total.map(|total| (read, total)));
+        let line = format!("{}{line}", self.label);
         // Nobody may be listening, which is no reason to stop.
         let _ = match self.is_terminal {
             true => write!(stderr(), "\r{line}\x1b[K"),
@@ -52,7 +62,7 @@ impl Progress {
 
 fn line(before: u64, rows: u64, elapsed: Duration, read: Option<(u64, u64)>) -> String {
     let rate = rows as f64 / elapsed.as_secs_f64().max(0.001);
-    let rows = format!("{} rows, {rate:.0} rows/s", before + rows);
+    let rows = format!("{}, {rate:.0} rows/s", count(before + rows, "row"));
     match read {
         Some((read, total)) if total > 0 => {
             let part = (read as f64 / total as f64).clamp(0.0, 1.0);

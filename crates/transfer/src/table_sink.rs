@@ -1,11 +1,9 @@
-//! A table as a sink, over HTTP: rows in transactions, several under way at a time.
+//! A table as a sink: rows in transactions, several under way at a time.
 //!
-//! Transactions of one partition go over one connection in their order, so that of two rows with the same keys the later
+//! Transactions of one partition go to one writer in their order, so that of two rows with the same keys the later
 //! one wins, as it would if they were written one by one.
 
 use crate::batcher::{Batch, Batcher};
-use crate::client::{Client, Mode};
-use crate::connection::Connection;
 use crate::{Entity, Error, Page, Result, Sink};
 use std::collections::BTreeMap;
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -13,20 +11,13 @@ use std::sync::{Arc, Mutex, PoisonError};
 use tokio::sync::mpsc::{Sender, channel};
 use tokio::task::JoinHandle;
 
-/// Waiting for its connection, beside the one under way.
+/// Waiting for its writer, beside the one under way.
 const WAITING_MAX: usize = 4;
 
-/// How entities are written.
-#[derive(Clone, Debug)]
-pub struct Writing {
-    /// The table.
-    pub table: String,
-    /// What becomes of each entity.
-    pub mode: Mode,
-    /// How many connections are used.
-    pub connections: usize,
-    /// How many rows of the source an earlier run has written; further ones may be there as well.
-    pub resumed_at: Option<u64>,
+/// Writes transactions into a table, one after the other.
+pub trait Writer: Send + 'static {
+    /// Writes entities of one partition, all or none.
+    fn write(&mut self, entities: &[Entity]) -> impl Future<Output = Result<()>> + Send;
 }
 
 /// Called with the number of rows of the source that are written, without a gap.
@@ -71,26 +62,32 @@ impl std::fmt::Debug for TableSink {
 }
 
 impl TableSink {
-    /// Connects when there is something to write.
-    pub fn new(connection: &Arc<Connection>, writing: &Writing, on_written: OnWritten) -> Result<TableSink> {
-        let rows = writing.resumed_at.unwrap_or(0);
+    /// A sink of as many transactions at a time as there are writers, behind rows of the source that an earlier run has
+    /// written.
+    pub fn new<W: Writer>(writers: Vec<W>, rows: u64, on_written: OnWritten) -> TableSink {
         let written = Arc::new(Mutex::new(Written { rows, beyond: BTreeMap::new(), on_written }));
-        let worker = |_| {
+        let worker = |mut writer: W| {
             let (batches, mut waiting) = channel::<Batch>(WAITING_MAX);
-            let mut client = Client::new(connection.clone())?;
-            let (writing, written) = (writing.clone(), written.clone());
+            let written = written.clone();
             let task = tokio::spawn(async move {
                 while let Some(batch) = waiting.recv().await {
-                    write(&mut client, &writing, &batch.entities).await?;
+                    writer.write(&batch.entities).await?;
                     let mut written = written.lock().unwrap_or_else(PoisonError::into_inner);
                     written.add(batch.before, batch.entities.len() as u64)?;
                 }
                 Ok(())
             });
-            Ok(Worker { batches, task })
+            Worker { batches, task }
         };
-        let workers = (0..writing.connections.max(1)).map(worker).collect::<Result<_>>()?;
-        Ok(TableSink { batcher: Batcher::after(rows), workers })
+        TableSink { batcher: Batcher::after(rows), workers: writers.into_iter().map(worker).collect() }
+    }
+
+    /// Takes a row.
+    pub(crate) async fn push(&mut self, entity: Entity) -> Result<()> {
+        match self.batcher.push(entity) {
+            Some(batch) => self.send(batch).await,
+            None => Ok(()),
+        }
     }
 
     async fn send(&mut self, batch: Batch) -> Result<()> {
@@ -100,7 +97,7 @@ impl TableSink {
         if self.workers[index].batches.send(batch).await.is_err() {
             // The worker has ended, which it does early for one reason only.
             let worker = self.workers.swap_remove(index);
-            return Err(ended(worker.task.await).err().unwrap_or(Error::Unavailable("a connection ended".into())));
+            return Err(ended(worker.task.await).err().unwrap_or(Error::Unavailable("a writer ended".into())));
         }
         Ok(())
     }
@@ -113,9 +110,7 @@ fn ended(task: std::result::Result<Result<()>, tokio::task::JoinError>) -> Resul
 impl Sink for TableSink {
     async fn put(&mut self, page: Page) -> Result<()> {
         for entity in page.entities {
-            if let Some(batch) = self.batcher.push(entity) {
-                self.send(batch).await?;
-            }
+            self.push(entity).await?;
         }
         Ok(())
     }
@@ -133,28 +128,6 @@ impl Sink for TableSink {
         }
         outcome
     }
-}
-
-/// Writes a transaction. An insert that meets its own row, written by an attempt of which no answer came or by an earlier
-/// run, has done what it should.
-async fn write(client: &mut Client, writing: &Writing, entities: &[Entity]) -> Result<()> {
-    let Writing { table, mode, resumed_at, .. } = writing;
-    let error = match client.write(table, *mode, entities).await {
-        Ok(()) => return Ok(()),
-        Err(error) => error,
-    };
-    let exists = matches!(&error, Error::Refused { code, .. } if code == "EntityAlreadyExists");
-    if !exists || *mode != Mode::Insert || !(resumed_at.is_some() || client.was_in_doubt()) {
-        return Err(error);
-    }
-    for entity in entities {
-        match client.get(table, &entity.partition_key, &entity.row_key).await? {
-            Some(found) if found == *entity => {}
-            Some(_) => return Err(error),
-            None => client.write(table, *mode, std::slice::from_ref(entity)).await?,
-        }
-    }
-    Ok(())
 }
 
 #[cfg(test)]

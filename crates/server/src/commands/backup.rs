@@ -5,6 +5,7 @@ use crate::backup::{self, NewFolder};
 use crate::control;
 use clap::Args;
 use partita_store_rocksdb::{Options, RocksStore};
+use partita_transfer::count;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
@@ -39,8 +40,8 @@ impl Backup {
             Ok(backup) => {
                 let unfinished = |error| format!("No backup of {} was made: {error}.", data.display());
                 folder.finish().map_err(unfinished)?;
-                let count = backup.files.len();
-                println!("{} is a backup of {count} files, {}.", self.to.display(), size(backup.bytes()));
+                let files = count(backup.files.len() as u64, "file");
+                println!("{} is a backup of {files}, {}.", self.to.display(), size(backup.bytes()));
                 Ok(())
             }
         }

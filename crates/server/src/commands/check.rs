@@ -7,6 +7,7 @@ use partita_model::{CorruptRecord, PartitionKey, Record, RowKey, Ticks, ValueRef
 use partita_store::{Space, Version, decode_key};
 use partita_store_rocksdb::{Reader, StoredRow};
 use partita_table::{CatalogueRow, Table};
+use partita_transfer::count;
 use std::collections::{BTreeMap, HashSet};
 use std::fmt::Display;
 use std::path::Path;
@@ -21,7 +22,7 @@ pub struct Check {
 /// What was found, told as it is found.
 #[derive(Default)]
 struct Findings {
-    problems: usize,
+    problems: u64,
     tables: Vec<Table>,
     next_space: Option<u64>,
     spaces: BTreeMap<Space, Content>,
@@ -55,8 +56,7 @@ impl Check {
                 println!("No problem was found in {}.", folder.display());
                 Ok(())
             }
-            1 => Err(format!("1 problem was found in {}.", folder.display())),
-            count => Err(format!("{count} problems were found in {}.", folder.display())),
+            problems => Err(format!("{} found in {}.", count(problems, "problem"), folder.display())),
         }
     }
 }
@@ -142,7 +142,7 @@ impl Findings {
         let strays: Vec<_> = self.spaces.iter().filter(|(space, _)| !of_tables.contains(space)).collect();
         let strays: Vec<_> = strays.into_iter().map(|(space, content)| (space.0, content.rows)).collect();
         for (space, rows) in strays {
-            self.problem(format_args!("space {space} has {rows} rows and belongs to no table"));
+            self.problem(format_args!("space {space} has {} and belongs to no table", count(rows, "row")));
         }
     }
 
@@ -150,11 +150,12 @@ impl Findings {
         let (mut rows, mut bytes) = (0, 0);
         for table in &self.tables {
             let content = self.spaces.get(&table.space).unwrap_or(&Content { rows: 0, bytes: 0 });
-            println!("{}/{}: {} rows, {}", table.account, table.name, content.rows, size(content.bytes));
+            println!("{}/{}: {}, {}", table.account, table.name, count(content.rows, "row"), size(content.bytes));
             rows += content.rows;
             bytes += content.bytes;
         }
-        println!("{} tables, {rows} rows, {}.", self.tables.len(), size(bytes));
+        let tables = count(self.tables.len() as u64, "table");
+        println!("{tables}, {}, {}.", count(rows, "row"), size(bytes));
     }
 }
 

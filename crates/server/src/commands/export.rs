@@ -7,7 +7,7 @@ use partita_auth::DEVELOPMENT_ACCOUNT;
 use partita_transfer::client::Client;
 use partita_transfer::file_sink::{FileSink, StreamSink};
 use partita_transfer::query::TableQuery;
-use partita_transfer::{Error, Format, Progress, Sink, Source, run};
+use partita_transfer::{Error, Format, Progress, Sink, Source, count, run};
 use std::io::stdout;
 use std::path::{Path, PathBuf};
 
@@ -66,7 +66,7 @@ impl Export {
             let (before, next) = (sink.state().rows, sink.state().next.clone());
             before + if sink.is_complete() { finish(sink)? } else { self.fill(sink, before, next.as_deref())? }
         };
-        eprintln!("partita: {rows} rows are in {}.", if is_stream { "the output" } else { &name });
+        eprintln!("partita: wrote {} to {}.", count(rows, "row"), if is_stream { "the output" } else { &name });
         Ok(())
     }
 

@@ -4,8 +4,9 @@ use super::{FormatName, Service, block_on, parse_table};
 use clap::{Args, ValueEnum};
 use partita_transfer::client::{Client, Mode};
 use partita_transfer::file_source::{FileSource, Note};
-use partita_transfer::table_sink::{OnWritten, TableSink, Writing};
-use partita_transfer::{Error, Progress, run};
+use partita_transfer::remote::RemoteWriter;
+use partita_transfer::table_sink::{OnWritten, TableSink};
+use partita_transfer::{Error, Progress, count, run};
 use std::path::{Path, PathBuf};
 
 /// Writes the rows of a file of JSON Lines or CSV into a table, in transactions.
@@ -50,7 +51,7 @@ impl Import {
     /// Writes the rows and says so.
     pub fn run(self) -> Result<(), String> {
         let rows = block_on(self.import())?;
-        eprintln!("partita: {rows} rows were imported.");
+        eprintln!("partita: imported {}.", count(rows, "row"));
         Ok(())
     }
 
@@ -79,13 +80,13 @@ impl Import {
             ModeName::Replace => Mode::Replace,
             ModeName::Merge => Mode::Merge,
         };
-        let resumed_at = self.resume.then_some(before);
-        let writing = Writing { table: self.table, mode, connections: self.connections, resumed_at };
+        let writer = |_| RemoteWriter::new(&connection, &self.table, mode, self.resume);
+        let writers = (0..self.connections.max(1)).map(writer).collect::<Result<_, _>>().map_err(sentence)?;
         let on_written: OnWritten = match note {
             None => Box::new(|_| Ok(())),
             Some(mut note) => Box::new(move |rows| note.written(rows)),
         };
-        let mut sink = TableSink::new(&connection, &writing, on_written).map_err(sentence)?;
+        let mut sink = TableSink::new(writers, before, on_written);
         let total = std::fs::metadata(&self.from).ok().map(|metadata| metadata.len());
         let rows = run(&mut source, &mut sink, &mut Progress::new(before, total)).await.map_err(sentence)?;
         if !is_stream {

@@ -22,7 +22,7 @@ fn check_finds_nothing_in_good_folders_and_changes_nothing() {
     let before = content(&data);
     let (said, _) = succeed(&["check", "--location", text(&data)]);
     assert!(said.contains(&format!("{ACCOUNT}/Ledger: 1000 rows, ")), "{said}");
-    assert!(said.contains(&format!("{ACCOUNT}/Few: 1 rows, ")) && said.contains("3 tables, 1001 rows"), "{said}");
+    assert!(said.contains(&format!("{ACCOUNT}/Few: 1 row, ")) && said.contains("3 tables, 1001 rows"), "{said}");
     assert!(said.contains("No problem was found"), "{said}");
     assert_eq!(content(&data), before);
     // The location may come from the environment, as for the server.
@@ -211,7 +211,7 @@ fn check_finds_what_does_not_fit_together() {
     let table = |text: &str, space| Record::encode(&[name(text), number(space)]);
     let row = |lower: &str| format!("t{ACCOUNT}\0{lower}");
     for (space, partition, row, value, says) in [
-        (99, "p", "r".to_owned(), good.clone(), "space 99 has 1 rows and belongs to no table"),
+        (99, "p", "r".to_owned(), good.clone(), "space 99 has 1 row and belongs to no table"),
         (
             1,
             "p",

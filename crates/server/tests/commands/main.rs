@@ -1,13 +1,16 @@
 //! What operators do beside serving, with the real binary.
 //!
 //! ```text
-//! backups    backup and restore, while the server runs and without it
-//! damage     check, and what is left of a damaged folder
-//! transfers  export and import
+//! backups     backup and restore, while the server runs and without it
+//! copies      copy, between services, folders and databases
+//! damage      check, and what is left of a damaged folder
+//! transfers   export and import
 //! ```
 
 mod backups;
+mod copies;
 mod damage;
+mod proxy;
 mod transfers;
 
 use partita_testing::batch::{change_set, parts};
@@ -126,4 +129,24 @@ fn folder_of_tables(data: &Path, tables: &[&str], partitions: usize, rows: usize
     // A backup writes out what is in memory.
     succeed(&["backup", "--location", text(data), "--to", text(&scratch.path().join("b"))]);
     process.stop();
+}
+
+/// Rows that formats stumble over.
+fn insert_odd_rows(process: &Process, table: &str) {
+    create(process, table);
+    let long = "\u{20AC}\\\"\n".repeat(2000);
+    let long = serde_json::to_string(&long).expect("a text");
+    for body in [
+        r#"{"PartitionKey":"","RowKey":""}"#.to_owned(),
+        r#"{"PartitionKey":"a","RowKey":"O'Neil \"x\" , %20 😀 ￿","Z":1,"A":"","M":true}"#.to_owned(),
+        r#"{"PartitionKey":"a","RowKey":"2","A":5,"Z@odata.type":"Edm.Int64","Z":"-9223372036854775808"}"#.to_owned(),
+        r#"{"PartitionKey":"a","RowKey":"3","M@odata.type":"Edm.Binary","M":"AP8=","Z":"1","A":5.0}"#.to_owned(),
+        r#"{"PartitionKey":"a","RowKey":"4","D@odata.type":"Edm.Double","D":"NaN","E@odata.type":"Edm.Double","E":"-Infinity","F":-0.0,"G":1e300,"H":5e-324}"#.to_owned(),
+        r#"{"PartitionKey":"b","RowKey":"5","T@odata.type":"Edm.DateTime","T":"2021-12-09T00:25:32.7684043Z","U@odata.type":"Edm.DateTime","U":"1601-01-01T00:00:00Z","I@odata.type":"Edm.Guid","I":"C9DA6455-213D-42C9-9A79-3E9149A57833"}"#.to_owned(),
+        r#"{"PartitionKey":"b","RowKey":"6","B@odata.type":"Edm.Binary","B":"","S":"a,b;c\r\n\"d\"\t","N":"null","Sp":" x "}"#.to_owned(),
+        r#"{"PartitionKey":"b","RowKey":"7","S":"\u0000\u0001\ufeff\u2028","Int":-2147483648,"Été":false}"#.to_owned(),
+        format!(r#"{{"PartitionKey":"c","RowKey":"8","Long":{long}}}"#),
+    ] {
+        process.send(Request::json("POST", format!("/{table}"), body)).expect(201);
+    }
 }

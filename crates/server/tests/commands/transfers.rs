@@ -1,37 +1,15 @@
 //! Export and import.
 
 use super::*;
+use crate::proxy::Proxy;
 use partita_testing::http::{PATIENCE, Request, entity};
 use partita_testing::process::{Process, command, run};
 use partita_testing::signing::{ACCOUNT, KEY, OTHER_ACCOUNT, OTHER_KEY, table_sas, token};
 use std::fs;
-use std::io::{Read, Write};
-use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Stdio};
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
-
-/// Rows that formats stumble over.
-fn insert_odd_rows(process: &Process, table: &str) {
-    create(process, table);
-    let long = "\u{20AC}\\\"\n".repeat(2000);
-    let long = serde_json::to_string(&long).expect("a text");
-    for body in [
-        r#"{"PartitionKey":"","RowKey":""}"#.to_owned(),
-        r#"{"PartitionKey":"a","RowKey":"O'Neil \"x\" , %20 😀 ￿","Z":1,"A":"","M":true}"#.to_owned(),
-        r#"{"PartitionKey":"a","RowKey":"2","A":5,"Z@odata.type":"Edm.Int64","Z":"-9223372036854775808"}"#.to_owned(),
-        r#"{"PartitionKey":"a","RowKey":"3","M@odata.type":"Edm.Binary","M":"AP8=","Z":"1","A":5.0}"#.to_owned(),
-        r#"{"PartitionKey":"a","RowKey":"4","D@odata.type":"Edm.Double","D":"NaN","E@odata.type":"Edm.Double","E":"-Infinity","F":-0.0,"G":1e300,"H":5e-324}"#.to_owned(),
-        r#"{"PartitionKey":"b","RowKey":"5","T@odata.type":"Edm.DateTime","T":"2021-12-09T00:25:32.7684043Z","U@odata.type":"Edm.DateTime","U":"1601-01-01T00:00:00Z","I@odata.type":"Edm.Guid","I":"C9DA6455-213D-42C9-9A79-3E9149A57833"}"#.to_owned(),
-        r#"{"PartitionKey":"b","RowKey":"6","B@odata.type":"Edm.Binary","B":"","S":"a,b;c\r\n\"d\"\t","N":"null","Sp":" x "}"#.to_owned(),
-        r#"{"PartitionKey":"b","RowKey":"7","S":"\u0000\u0001\ufeff\u2028","Int":-2147483648,"Été":false}"#.to_owned(),
-        format!(r#"{{"PartitionKey":"c","RowKey":"8","Long":{long}}}"#),
-    ] {
-        process.send(Request::json("POST", format!("/{table}"), body)).expect(201);
-    }
-}
 
 #[test]
 fn every_type_comes_back_by_either_format() {
@@ -43,7 +21,7 @@ fn every_type_comes_back_by_either_format() {
         let to = place.path().join(file);
         let arguments = ["export", "--connection-string", &connection, "--table", table, "--to", text(&to)];
         let (stdout, said) = succeed(&[&arguments, extra].concat());
-        assert!(stdout.is_empty() && said.contains("rows are in"), "{stdout}{said}");
+        assert!(stdout.is_empty() && said.contains("wrote "), "{stdout}{said}");
         let left: Vec<_> =
             fs::read_dir(place.path()).expect("a folder").flatten().map(|entry| entry.file_name()).collect();
         assert!(!left.iter().any(|name| name.to_string_lossy().contains("partial")), "{left:?}");
@@ -54,7 +32,7 @@ fn every_type_comes_back_by_either_format() {
         let arguments =
             ["import", "--connection-string", &connection, "--table", table, "--from", text(&from), "--create"];
         let (_, said) = succeed(&[&arguments, extra].concat());
-        assert!(said.contains("rows were imported"), "{said}");
+        assert!(said.contains("imported 9 rows"), "{said}");
         assert!(!place.path().join(format!("{file}.import.json")).exists());
     };
     let lines = export("Odd", "odd.jsonl", &[]);
@@ -177,57 +155,6 @@ fn modes_and_credentials_of_an_import() {
     assert!(said.contains("TableNotFound"), "{said}");
 }
 
-/// Stands between a command and the server: answers stop after a number of bytes, or connections end.
-struct Proxy {
-    address: SocketAddr,
-    /// How many bytes of answers may still pass.
-    allowed: Arc<AtomicUsize>,
-    /// Whether a connection ends when they are used up, once.
-    cuts: Arc<AtomicBool>,
-}
-
-impl Proxy {
-    fn start(server: SocketAddr) -> Proxy {
-        let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
-        let address = listener.local_addr().expect("an address");
-        let (allowed, cuts) = (Arc::new(AtomicUsize::new(usize::MAX)), Arc::new(AtomicBool::new(false)));
-        let proxy = Proxy { address, allowed: allowed.clone(), cuts: cuts.clone() };
-        std::thread::spawn(move || {
-            for client in listener.incoming() {
-                let Ok(client) = client else { return };
-                let Ok(upstream) = TcpStream::connect(server) else { return };
-                let (from, to) = (client.try_clone().expect("a socket"), upstream.try_clone().expect("a socket"));
-                std::thread::spawn(move || copy(from, to, |_| true));
-                let (allowed, cuts) = (allowed.clone(), cuts.clone());
-                std::thread::spawn(move || {
-                    copy(upstream, client, |bytes| {
-                        let take = |left: usize| left.checked_sub(bytes);
-                        while allowed.fetch_update(Ordering::SeqCst, Ordering::SeqCst, take).is_err() {
-                            if cuts.swap(false, Ordering::SeqCst) {
-                                allowed.store(usize::MAX, Ordering::SeqCst);
-                                return false;
-                            }
-                            std::thread::park_timeout(Duration::from_millis(1));
-                        }
-                        true
-                    });
-                });
-            }
-        });
-        proxy
-    }
-}
-
-fn copy(mut from: TcpStream, mut to: TcpStream, mut may: impl FnMut(usize) -> bool) {
-    let mut buffer = vec![0; 16 << 10];
-    while let Ok(count @ 1..) = from.read(&mut buffer) {
-        if !may(count) || to.write_all(&buffer[..count]).is_err() {
-            break;
-        }
-    }
-    let _ = (from.shutdown(std::net::Shutdown::Both), to.shutdown(std::net::Shutdown::Both));
-}
-
 /// Waits until a file says that rows were moved, then kills the process in its place.
 fn kill_when(mut child: Child, note: &Path) {
     let deadline = Instant::now() + PATIENCE;
@@ -262,11 +189,11 @@ fn transfers_go_on_after_a_kill() {
         let to = place.path().join(format!("part.{format}"));
         let export = ["export", "--connection-string", &connection, "--table", "Ledger", "--to", text(&to)];
         // A page of a thousand rows takes some 400 KB.
-        proxy.allowed.store(1_000_000, Ordering::SeqCst);
+        proxy.allow(1_000_000);
         let child = command().args(export).spawn().expect("it starts");
         kill_when(child, &place.path().join(format!("part.{format}.partial.json")));
         assert!(!to.exists());
-        proxy.allowed.store(usize::MAX, Ordering::SeqCst);
+        proxy.allow(usize::MAX);
         let (_, said) = fail(&export);
         assert!(said.contains("--resume"), "{said}");
         let other = ["export", "--connection-string", &direct, "--table", "Ledger", "--to", text(&to), "--resume"];
@@ -293,11 +220,11 @@ fn transfers_go_on_after_a_kill() {
             ["import", "--connection-string", &connection, "--table", &table, "--from", text(&from), "--create"];
         // On one connection the answers that pass are those to the first rows.
         let import = [&import[..], &["--connections", "1"]].concat();
-        proxy.allowed.store(300_000, Ordering::SeqCst);
+        proxy.allow(300_000);
         let child = command().args(&import).spawn().expect("it starts");
         let note = PathBuf::from(format!("{}.import.json", from.display()));
         kill_when(child, &note);
-        proxy.allowed.store(usize::MAX, Ordering::SeqCst);
+        proxy.allow(usize::MAX);
         let (_, said) = fail(&import);
         assert!(said.contains("--resume"), "{said}");
         succeed(&[&import[..], &["--resume"]].concat());
@@ -317,18 +244,14 @@ fn transfers_survive_lost_answers() {
     let proxy = Proxy::start(process.address);
     let connection = connection_string(proxy.address);
     let to = place.path().join("rows.jsonl");
-    let cut_after = |bytes| {
-        proxy.allowed.store(bytes, Ordering::SeqCst);
-        proxy.cuts.store(true, Ordering::SeqCst);
-    };
-    cut_after(500_000);
+    proxy.cut_after(500_000);
     succeed(&["export", "--connection-string", &connection, "--table", "Ledger", "--to", text(&to)]);
-    assert!(!proxy.cuts.load(Ordering::SeqCst), "no connection was cut");
+    proxy.assert_cut();
     for (round, after) in [3_000, 60_000, 200_000].into_iter().enumerate() {
         let table = format!("Copy{round}");
-        cut_after(after);
+        proxy.cut_after(after);
         succeed(&["import", "--connection-string", &connection, "--table", &table, "--from", text(&to), "--create"]);
-        assert!(!proxy.cuts.load(Ordering::SeqCst), "no connection was cut");
+        proxy.assert_cut();
         assert_eq!(rows(&process, &table), rows(&process, "Ledger"));
     }
 }

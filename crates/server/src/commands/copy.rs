@@ -1,0 +1,284 @@
+//! `partita copy`: tables from one place to another, with the proof that they are the same.
+
+mod place;
+
+use super::{block_on, parse_table};
+use crate::accounts;
+use crate::config::Secret;
+use crate::store_account::StoreAccount;
+use clap::{Args, ValueEnum};
+use partita_transfer::copy::{self, Account, Existing};
+use partita_transfer::{Error, Progress, count};
+use place::{Opened, Place, Store};
+use std::fmt::Display;
+
+/// Copies tables between services, data folders and databases, and verifies that they are the same in both.
+#[derive(Debug, Args)]
+pub struct Copy {
+    /// Where the tables are: a connection string as Azure writes it, a data folder that no server has open, or
+    /// postgres://user@host/database.
+    #[arg(long, value_name = "PLACE", env = "PARTITA_FROM", hide_env_values = true)]
+    from: Secret,
+    /// Where they shall be, in the same forms. A folder is made if it is not there.
+    #[arg(long, value_name = "PLACE", env = "PARTITA_TO", hide_env_values = true)]
+    to: Secret,
+    /// The tables, with commas between [default: all].
+    #[arg(long = "table", value_name = "NAMES", value_delimiter = ',', value_parser = parse_table)]
+    tables: Vec<String>,
+    /// What a single table is called at the target.
+    #[arg(long = "as", value_name = "NAME", value_parser = parse_table, requires = "tables")]
+    new_name: Option<String>,
+    /// The account in a folder or database [default: that of the service at the other end; without one, all accounts].
+    #[arg(long, value_name = "NAME")]
+    account: Option<String>,
+    /// What becomes of rows that are at the target already.
+    #[arg(long, value_enum, value_name = "MODE", default_value = "insert")]
+    mode: ModeName,
+    /// Go on with a copy that ended early: rows that are at the target are passed over.
+    #[arg(long)]
+    resume: bool,
+    /// Compare the tables and copy nothing.
+    #[arg(long, conflicts_with_all = ["resume", "mode"])]
+    verify_only: bool,
+    /// How many transactions are under way at a time.
+    #[arg(long, value_name = "COUNT", default_value_t = 16)]
+    connections: usize,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, ValueEnum)]
+enum ModeName {
+    /// Tables that have rows are refused.
+    Insert,
+    /// Rows with the same keys are replaced.
+    Replace,
+    /// Rows with the same keys are replaced, and rows that the source does not have are deleted.
+    Mirror,
+}
+
+/// What came of all tables.
+#[derive(Default)]
+struct Totals {
+    tables: u64,
+    rows: u64,
+    different: u64,
+    /// Tables whose access policies could not be copied.
+    without_policies: Vec<String>,
+}
+
+/// A table and how it is called here and there.
+struct Pair {
+    label: String,
+    from: String,
+    to: String,
+}
+
+impl Copy {
+    /// Copies, verifies and says so.
+    pub fn run(self) -> Result<(), String> {
+        super::log_errors();
+        let (from, to) = (Place::parse(&self.from.0)?, Place::parse(&self.to.0)?);
+        if self.new_name.is_some() && self.tables.len() != 1 {
+            return Err("--as is for a single table that --table names.".into());
+        }
+        if let Some(account) = self.account.as_ref().filter(|account| !accounts::is_name(account)) {
+            return Err(format!("'{account}' is not the name of an account."));
+        }
+        from.check_differs(&to, self.new_name.is_some())?;
+        let totals = block_on(async {
+            let from = from.open(false).await?;
+            let to = to.open(!self.verify_only).await?;
+            let mut totals = Totals::default();
+            let done = self.between(&from, &to, &mut totals).await;
+            // What was copied is on the disk before anything is said of it.
+            to.close();
+            done.map(|()| totals).map_err(|error| error.to_string())
+        })?;
+        totals.conclude(self.verify_only)
+    }
+
+    async fn between(&self, from: &Opened, to: &Opened, totals: &mut Totals) -> Result<(), Error> {
+        match (from, to) {
+            (Opened::Service(from), Opened::Service(to)) => match self.account {
+                Some(_) => Err(Error::Option("--account is for folders and databases.".into())),
+                None => self.account(from, to, "", totals).await,
+            },
+            (Opened::Service(from), Opened::Store(to)) => {
+                let to = to.account(self.account.as_deref().unwrap_or(&from.0.account));
+                self.account(from, &to, "", totals).await
+            }
+            (Opened::Store(from), Opened::Service(to)) => {
+                let account = self.account.as_deref().unwrap_or(&to.0.account);
+                let accounts = from.service.accounts();
+                if !accounts.contains(account) {
+                    let (name, known) = (&from.name, accounts.into_iter().collect::<Vec<_>>().join(", "));
+                    return Err(Error::Option(format!(
+                        "There is no account {account} in {name}; --account names one that is there: {known}."
+                    )));
+                }
+                self.account(&from.account(account), to, "", totals).await
+            }
+            (Opened::Store(from), Opened::Store(to)) => self.stores(from, to, totals).await,
+        }
+    }
+
+    /// Copies the tables of one account or all, and of whole accounts what they have set for their service too.
+    async fn stores(&self, from: &Store, to: &Store, totals: &mut Totals) -> Result<(), Error> {
+        let accounts = match &self.account {
+            Some(account) => vec![account.clone()],
+            None => from.service.accounts().into_iter().collect(),
+        };
+        for account in accounts {
+            let ends = (from.account(&account), to.account(&account));
+            self.account(&ends.0, &ends.1, &format!("{account}/"), totals).await?;
+            if self.tables.is_empty() && !self.verify_only {
+                copy_service_properties(&ends.0, &ends.1).await?;
+            }
+        }
+        Ok(())
+    }
+
+    async fn account<F: Account, T: Account>(
+        &self,
+        from: &F,
+        to: &T,
+        prefix: &str,
+        totals: &mut Totals,
+    ) -> Result<(), Error> {
+        let pairs = self.pairs(from, prefix).await?;
+        let mut missing = Vec::new();
+        for pair in &pairs {
+            if !self.check(&self.copy(from, to, pair)).await? {
+                missing.push(&pair.to);
+            }
+        }
+        for table in missing {
+            to.create_table(table).await?;
+        }
+        for pair in &pairs {
+            self.table(&self.copy(from, to, pair), &pair.label, totals).await?;
+        }
+        Ok(())
+    }
+
+    /// The tables that were asked for.
+    async fn pairs(&self, from: &impl Account, prefix: &str) -> Result<Vec<Pair>, Error> {
+        let tables = match self.tables.is_empty() {
+            false => self.tables.clone(),
+            true => from.tables().await.map_err(|error| match error {
+                Error::Refused { status: 403, .. } => {
+                    Error::Option(format!("The tables of {from} cannot be listed: name them with --table."))
+                }
+                error => error,
+            })?,
+        };
+        let pair = |from: String| match &self.new_name {
+            Some(to) => Pair { label: format!("{prefix}{from} as {to}"), from, to: to.clone() },
+            None => Pair { label: format!("{prefix}{from}"), to: from.clone(), from },
+        };
+        Ok(tables.into_iter().map(pair).collect())
+    }
+
+    fn copy<'c, F, T>(&self, from: &'c F, to: &'c T, pair: &'c Pair) -> copy::Copy<'c, F, T> {
+        let existing = match self.mode {
+            ModeName::Insert => Existing::Keep,
+            ModeName::Replace => Existing::Replace,
+            ModeName::Mirror => Existing::Mirror,
+        };
+        copy::Copy { from, table: &pair.from, to, to_table: &pair.to, existing, connections: self.connections }
+    }
+
+    /// Sees that the table can be copied before any is, and whether it is at the target.
+    async fn check<F: Account, T: Account>(&self, copy: &copy::Copy<'_, F, T>) -> Result<bool, Error> {
+        let missing =
+            |table: &str, place: &dyn Display| Error::Option(format!("There is no table {table} in {place}."));
+        if !copy.source_exists().await? {
+            return Err(missing(copy.table, copy.from));
+        }
+        match copy.target_has_rows().await? {
+            None if self.verify_only => Err(missing(copy.to_table, copy.to)),
+            Some(true) if self.mode == ModeName::Insert && !self.resume && !self.verify_only => {
+                Err(Error::Option(format!(
+                    "{} in {} has rows already: give --resume to go on with a copy that ended early, or --mode replace or \
+                     mirror to write over them.",
+                    copy.to_table, copy.to
+                )))
+            }
+            found => Ok(found.is_some()),
+        }
+    }
+
+    async fn table<F: Account, T: Account>(
+        &self,
+        copy: &copy::Copy<'_, F, T>,
+        label: &str,
+        totals: &mut Totals,
+    ) -> Result<(), Error> {
+        let mut done = String::new();
+        let mut total = None;
+        if !self.verify_only {
+            let written = copy.write(&mut Progress::new(0, None).of(label)).await?;
+            done = format!(", {} written", written.rows);
+            if written.deleted > 0 {
+                done = format!("{done}, {} deleted", written.deleted);
+            }
+            total = Some(written.seen);
+            if !copy.write_access_policies().await? {
+                totals.without_policies.push(label.to_owned());
+            }
+        }
+        let found = copy.compare(&mut Progress::new(0, total).of(&format!("{label}, verifying"))).await?;
+        totals.tables += 1;
+        totals.rows += found.from.rows;
+        let others = if found.extra > 0 { format!(", {} only at the target", found.extra) } else { String::new() };
+        if !found.holds(copy.existing) {
+            totals.different += 1;
+            println!(
+                "{label} differs: {} at the source, {} at the target; {} missing, {} different{others}; {}.",
+                found.from,
+                found.to,
+                found.missing,
+                found.different,
+                found.first.unwrap_or_default()
+            );
+        } else if copy.access_policies_differ().await? {
+            totals.different += 1;
+            println!("{label} differs: {}, the same at both ends, and other access policies.", found.from);
+        } else {
+            println!("{label}: {}{done}{others}.", found.from);
+        }
+        Ok(())
+    }
+}
+
+async fn copy_service_properties(from: &StoreAccount, to: &StoreAccount) -> Result<(), Error> {
+    let properties = from.service.service_properties(&from.account);
+    if to.service.service_properties(&to.account) == properties {
+        return Ok(());
+    }
+    let set = to.service.update_service_properties(&to.account, |target| (*properties).clone_into(target)).await;
+    set.map_err(|error| Error::Option(format!("The service properties of {to} cannot be set: {error}")))
+}
+
+impl Totals {
+    fn conclude(self, verify_only: bool) -> Result<(), String> {
+        if !self.without_policies.is_empty() {
+            eprintln!(
+                "partita: Access policies were not copied, for that takes the account's key at both ends: {}.",
+                self.without_policies.join(", ")
+            );
+        }
+        if self.tables == 0 {
+            return Err("There are no tables at the source.".into());
+        }
+        let all = count(self.tables, "table");
+        if self.different > 0 {
+            let hint = match verify_only {
+                true => "",
+                false => " If the source was written to meanwhile, stop that and run again with --mode mirror.",
+            };
+            return Err(format!("{} of {all} differ.{hint}", self.different));
+        }
+        println!("{all} verified, {}.", count(self.rows, "row"));
+        Ok(())
+    }
+}
