@@ -5,6 +5,7 @@ mod check;
 mod copy;
 mod export;
 mod import;
+mod migrate;
 mod restore;
 
 use clap::{Args, ValueEnum};
@@ -21,6 +22,7 @@ pub(crate) use check::name_of;
 pub use copy::Copy;
 pub use export::Export;
 pub use import::Import;
+pub use migrate::Migrate;
 pub use restore::Restore;
 
 /// Where the data is.

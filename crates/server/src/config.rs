@@ -3,7 +3,7 @@
 //! One struct is all three: each setting is a flag, an environment variable and a key of the file of the same name.
 //! Azurite's flags are accepted as aliases; the ones that have no meaning here are accepted too and said to have none.
 
-use crate::commands::{Backup, Check, Copy, Export, Import, Restore};
+use crate::commands::{Backup, Check, Copy, Export, Import, Migrate, Restore};
 use clap::{Args, Parser, ValueEnum};
 use partita_store_postgres::Options as StoreOptions;
 use serde::Deserialize;
@@ -40,6 +40,8 @@ pub enum Command {
     Import(Import),
     #[allow(missing_docs, reason = "help shows what is said of the arguments")]
     Copy(Copy),
+    #[allow(missing_docs, reason = "help shows what is said of the arguments")]
+    Migrate(Migrate),
 }
 
 impl Cli {

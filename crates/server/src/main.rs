@@ -24,6 +24,7 @@ fn main() -> ExitCode {
         Command::Export(export) => export.run(),
         Command::Import(import) => import.run(),
         Command::Copy(copy) => copy.run(),
+        Command::Migrate(migrate) => migrate.run(),
     };
     match done {
         Ok(()) => ExitCode::SUCCESS,

@@ -3,7 +3,7 @@
 //! ```text
 //! options   the URL: where the database is and how many connections are kept
 //! pool      connections that are alive, each with its statements prepared
-//! schema    the tables, made by whoever comes first
+//! schema    the tables, made by whoever comes first, and brought to a later format when that is asked for
 //! sql       every statement, once, with the plan it must get
 //! commit    one round trip for the common cases, retries, what became of a commit
 //! together  point reads and inserts of several requests in one statement
@@ -29,5 +29,6 @@ mod tls;
 mod together;
 
 pub use options::Options;
+pub use schema::{Migration, migrate, migration_sql};
 pub use store::PostgresStore;
 pub use sweep::Grace;

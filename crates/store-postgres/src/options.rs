@@ -1,5 +1,6 @@
 //! The URL of a store.
 
+use crate::sql::Engine;
 use crate::tls::Tls;
 use partita_store::Clock;
 use std::fmt;
@@ -22,6 +23,7 @@ pub struct Options {
     pub connections: usize,
     /// Where versions come from.
     pub clock: Clock,
+    pub(crate) steps: fn(Engine) -> Vec<String>,
 }
 
 impl Options {
@@ -72,12 +74,17 @@ impl Options {
         config.keepalives_interval(Duration::from_secs(5));
         config.keepalives_retries(3);
         config.tcp_user_timeout(Duration::from_secs(25));
-        Ok(Options { config, tls, connections, clock: Clock::system() })
+        Ok(Options { config, tls, connections, clock: Clock::system(), steps: Engine::steps })
     }
 
     /// The same with versions from another clock.
     pub fn with_clock(self, clock: Clock) -> Options {
         Options { clock, ..self }
+    }
+
+    /// The same with other steps that lead to the tables, as a later version may have them.
+    pub fn with_steps(self, steps: fn(Engine) -> Vec<String>) -> Options {
+        Options { steps, ..self }
     }
 }
 

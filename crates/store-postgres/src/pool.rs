@@ -112,13 +112,26 @@ impl Statements {
 impl Pool {
     /// Connects for the first time, and makes the tables if there are none. An error is a sentence for the user.
     pub(crate) async fn open(options: Options) -> std::result::Result<Pool, String> {
-        let permits = Semaphore::new(options.connections);
-        let pool =
-            Pool { options, engine: OnceLock::new(), permits, idle: Mutex::default(), opened: AtomicU64::new(0) };
-        let unreachable = |why: String| format!("The store {} cannot be used: {why}.", pool.options);
-        let client = pool.reach().await.map_err(unreachable)?;
-        schema::ensure(&client, pool.engine()).await.map_err(unreachable)?;
+        let pool = Pool::new(options);
+        let client = pool.reach().await.map_err(|why| pool.unusable(why))?;
+        schema::ensure(&client, &pool.steps()).await.map_err(|why| pool.unusable(why))?;
         Ok(pool)
+    }
+
+    /// A pool that has not connected yet.
+    pub(crate) fn new(options: Options) -> Pool {
+        let permits = Semaphore::new(options.connections);
+        Pool { options, engine: OnceLock::new(), permits, idle: Mutex::default(), opened: AtomicU64::new(0) }
+    }
+
+    /// The sentence for a reason.
+    pub(crate) fn unusable(&self, why: String) -> String {
+        format!("The store {} cannot be used: {why}.", self.options)
+    }
+
+    /// The steps that lead to the tables, in the words of the database that was reached.
+    pub(crate) fn steps(&self) -> Vec<String> {
+        (self.options.steps)(self.engine())
     }
 
     pub(crate) fn engine(&self) -> Engine {
@@ -180,7 +193,7 @@ impl Pool {
     }
 
     /// Tries to connect until it works or takes too long.
-    async fn reach(&self) -> std::result::Result<Client, String> {
+    pub(crate) async fn reach(&self) -> std::result::Result<Client, String> {
         let begun = Instant::now();
         let mut pause = PAUSES.0;
         loop {

@@ -74,30 +74,28 @@ impl Engine {
         }
     }
 
-    /// The tables. They are made in one transaction, and making them twice is harmless.
-    pub fn schema(self) -> String {
+    /// The steps that lead to the tables of this version: the first makes those of format 1 from nothing, each further one the
+    /// next format from the one before. A step that was published never changes. Making one twice is harmless, since not
+    /// every database takes back a table with the transaction that made it.
+    pub fn steps(self) -> Vec<String> {
         let ascending = match self {
             Engine::Yugabyte => "space ASC, pk ASC, rk ASC",
             Engine::Postgres | Engine::Cockroach => "space, pk, rk",
         };
-        format!(
+        vec![format!(
             "CREATE TABLE IF NOT EXISTS partita_row (
-                space bigint NOT NULL, pk bytea NOT NULL, rk bytea NOT NULL,
-                version bigint NOT NULL, value bytea, PRIMARY KEY ({ascending}));
-             CREATE INDEX IF NOT EXISTS partita_grave ON partita_row (version) WHERE value IS NULL;
-             CREATE TABLE IF NOT EXISTS partita_dropped (
-                space bigint PRIMARY KEY, dropped_at timestamptz NOT NULL DEFAULT now(),
-                swept boolean NOT NULL DEFAULT false);
-             CREATE INDEX IF NOT EXISTS partita_unswept ON partita_dropped (space) WHERE NOT swept;
-             CREATE TABLE IF NOT EXISTS partita_meta (
-                name text PRIMARY KEY, value bigint NOT NULL, since timestamptz NOT NULL DEFAULT now());
-             INSERT INTO partita_meta (name, value) VALUES ('format', {FORMAT}), ('floor', 0) ON CONFLICT DO NOTHING"
-        )
+    space bigint NOT NULL, pk bytea NOT NULL, rk bytea NOT NULL,
+    version bigint NOT NULL, value bytea, PRIMARY KEY ({ascending}));
+CREATE INDEX IF NOT EXISTS partita_grave ON partita_row (version) WHERE value IS NULL;
+CREATE TABLE IF NOT EXISTS partita_dropped (
+    space bigint PRIMARY KEY, dropped_at timestamptz NOT NULL DEFAULT now(), swept boolean NOT NULL DEFAULT false);
+CREATE INDEX IF NOT EXISTS partita_unswept ON partita_dropped (space) WHERE NOT swept;
+CREATE TABLE IF NOT EXISTS partita_meta (
+    name text PRIMARY KEY, value bigint NOT NULL, since timestamptz NOT NULL DEFAULT now());
+INSERT INTO partita_meta (name, value) VALUES ('floor', 0) ON CONFLICT DO NOTHING"
+        )]
     }
 }
-
-/// The format of the tables that this version reads and writes.
-pub const FORMAT: i64 = 1;
 
 /// The number under which a space is stored.
 pub fn space(space: Space) -> i64 {
@@ -109,6 +107,19 @@ pub const VERSION: &str = "SELECT version()";
 
 /// The format of the tables. One row of a table of two.
 pub const FORMAT_FOUND: &str = "SELECT value FROM partita_meta WHERE name = 'format'";
+
+/// The same, for whoever is about to change it: others who are wait here.
+pub const FORMAT_LOCKED: &str = "SELECT value FROM partita_meta WHERE name = 'format' FOR UPDATE";
+
+/// Notes the format of tables that were made from nothing.
+pub fn format_made(format: i64) -> String {
+    format!("INSERT INTO partita_meta (name, value) VALUES ('format', {format}) ON CONFLICT DO NOTHING")
+}
+
+/// Notes that a step was made.
+pub fn format_raised(from: i64) -> String {
+    format!("UPDATE partita_meta SET value = {} WHERE name = 'format' AND value = {from}", from + 1)
+}
 
 /// Reads one row; always answers with one. One row by the primary key, and one look into `partita_dropped`.
 pub const GET: &str = "

@@ -4,12 +4,14 @@
 //! backups     backup and restore, while the server runs and without it
 //! copies      copy, between services, folders and databases
 //! damage      check, and what is left of a damaged folder
+//! migrations  migrate
 //! transfers   export and import
 //! ```
 
 mod backups;
 mod copies;
 mod damage;
+mod migrations;
 mod proxy;
 mod transfers;
 
