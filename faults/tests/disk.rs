@@ -216,6 +216,11 @@ fn files<'a>(image: &'a Image, pattern: &str) -> Vec<(PathBuf, &'a Vec<u8>)> {
         .collect()
 }
 
+/// Where a log ends but for the zeros that stand ready for more.
+fn end_of_records(log: &[u8]) -> usize {
+    log.iter().rposition(|byte| *byte != 0).expect("it has records") + 1
+}
+
 /// What a server makes of a disk on which something is damaged.
 #[derive(Debug, PartialEq, Eq)]
 enum Outcome {
@@ -317,14 +322,16 @@ fn a_damaged_log_is_reported() {
     let logs = files(&image, ".log");
     assert_eq!(logs.len(), 2, "{:?}", image.nodes.keys());
     for ((file, contents), parts) in logs.iter().zip([8, 16]) {
+        let end = end_of_records(contents);
         // The last group of the last log cannot be told from one that was torn; it is not in the first half.
-        for at in (0..8).map(|part| contents.len() * part / parts + 3) {
+        for at in (0..8).map(|part| end * part / parts + 3) {
             let outcome = damage(&image, &load, file, &format!("byte {at}"), flipped(contents, at));
-            assert_eq!(outcome, Outcome::Refused, "{} at {at} of {}", file.display(), contents.len());
+            assert_eq!(outcome, Outcome::Refused, "{} at {at} of {end}", file.display());
         }
     }
     let (file, contents) = &logs[0];
-    for length in [0, contents.len() / 3, contents.len() - 10] {
+    let end = end_of_records(contents);
+    for length in [0, end / 3, end - 10] {
         let outcome = damage(&image, &load, file, &format!("cut to {length}"), contents[..length].to_vec());
         assert_eq!(outcome, Outcome::Refused, "{} cut to {length}", file.display());
     }
@@ -335,7 +342,7 @@ fn a_damaged_log_is_reported() {
 fn a_damaged_log_can_be_accepted() {
     let (mut image, load) = filled_logs();
     let (file, contents) = files(&image, ".log").into_iter().next_back().expect("there is a log");
-    let broken = flipped(contents, contents.len() / 2);
+    let broken = flipped(contents, end_of_records(contents) / 2);
     image.nodes.insert(file, Some(broken));
     let disk = Disk::new(image, "data");
     let Err((_, said)) = disk.start_untraced(&[]) else { panic!("a damaged log is refused") };
