@@ -6,7 +6,7 @@
 //! ```
 //!
 //! Time goes in steps. In each the writes arrive, a node that is asked for more than it can do refuses the rest, and then
-//! ranges are split and merged ([`crate::split`]) and moved ([`crate::balance`]). What a node spends on keeping copies of
+//! ranges are split and merged (`split`) and moved (`balance`). What a node spends on keeping copies of
 //! ranges that others lead is in its capacity already. Nodes do not fail, and bytes are not balanced, only load.
 
 use crate::key::Key;
