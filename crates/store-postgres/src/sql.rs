@@ -280,10 +280,11 @@ pub const RAISE_FLOOR: &str = "
 
 /// Reclaims some tombstones that are not above the floor, once it has been there for $1 seconds: whoever may still write
 /// with a version below it has ended. One that was replaced meanwhile, be it by another tombstone, is judged anew. A range of the
-/// index `partita_grave`, then one row for each; `+ 0` keeps planners from looking for these in the index as well.
+/// index `partita_grave`, then one row for each; `CASE` keeps planners from looking for these in that index as well.
 pub const SWEEP_GRAVES: &str = "
     DELETE FROM partita_row
-    WHERE value IS NULL AND version + 0 <= (SELECT value FROM partita_meta WHERE name = 'floor') AND (space, pk, rk) IN (
+    WHERE CASE WHEN value IS NULL THEN version <= (SELECT value FROM partita_meta WHERE name = 'floor') ELSE false END
+      AND (space, pk, rk) IN (
         SELECT space, pk, rk FROM partita_row
         WHERE value IS NULL AND version <= (
             SELECT value FROM partita_meta
