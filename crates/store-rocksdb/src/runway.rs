@@ -7,9 +7,9 @@
 //!
 //! RocksDB knows nothing of it. It writes where its last record ends, the zeros go where the file ends, and since they are
 //! appended (`O_APPEND`: no other write comes between finding the end and writing there) they cannot come to lie on a record,
-//! whoever is ahead. Whether they are there in time, synced or not, changes what a sync costs and nothing else. A log that is
-//! left behind ends in zeros, which are no record to RocksDB (`kZeroType` in `log_reader.cc`) nor to [`log_check`](crate::log_check);
-//! a log that is closed is cut off at its last record.
+//! whoever is ahead. Whether they are there in time, synced or not, changes what a sync costs and nothing else. A log that
+//! is left behind ends in zeros, which are no record to RocksDB (`kZeroType` in `log_reader.cc`) nor to [`log_check`]; a log
+//! that is closed is cut off at its last record.
 
 use crate::log_check;
 use std::fs::{File, OpenOptions};
