@@ -3,11 +3,12 @@
 mod support;
 
 use bytes::Bytes;
-use partita_store::{Action, Batch, Error, Expect, Item, Row, Space, Store};
+use partita_store::{Action, Batch, Error, Expect, Item, Result, Row, Space, Store, Version};
 use partita_store_postgres::PostgresStore;
 use partita_testing::postgres::Postgres;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
+use tokio::task::JoinHandle;
 use tokio_postgres::{Client, NoTls};
 
 const SPACE: Space = Space(7);
@@ -50,6 +51,12 @@ async fn store_with_row(url: &str) -> Arc<PostgresStore> {
     Arc::new(store)
 }
 
+/// A commit that goes on by itself.
+fn begin(store: &Arc<PostgresStore>, batch: Batch) -> JoinHandle<Result<Version>> {
+    let store = store.clone();
+    tokio::spawn(async move { store.commit(batch).await })
+}
+
 async fn value(store: &PostgresStore) -> Option<Bytes> {
     let row: Option<Row> = store.get(SPACE, b"p", b"r").await.expect("it is read");
     row.map(|row| row.value)
@@ -60,10 +67,7 @@ async fn a_connection_lost_during_a_commit_leaves_its_outcome_unknown() {
     let Some(url) = support::database() else { return };
     let store = store_with_row(&url).await;
     let other = locker(&url).await;
-    let commit = tokio::spawn({
-        let store = store.clone();
-        async move { store.commit(put(b"r", "new")).await }
-    });
+    let commit = begin(&store, put(b"r", "new"));
     let pid = wait_for_waiting(&url, 1);
     Postgres::sql(&url, &format!("SELECT pg_terminate_backend({pid})"));
     let result = commit.await.expect("it does not panic");
@@ -92,10 +96,7 @@ async fn a_client_that_hangs_up_stops_its_statement() {
     let Some(url) = support::database() else { return };
     let store = store_with_row(&url).await;
     let other = locker(&url).await;
-    let commit = tokio::spawn({
-        let store = store.clone();
-        async move { store.commit(put(b"r", "new")).await }
-    });
+    let commit = begin(&store, put(b"r", "new"));
     wait_for_waiting(&url, 1);
     commit.abort();
     wait_for_waiting(&url, 0);
@@ -108,10 +109,7 @@ async fn a_pool_that_is_exhausted_says_so() {
     let Some(url) = support::database() else { return };
     let store = store_with_row(&format!("{url}?connections=1")).await;
     let other = locker(&url).await;
-    let commit = tokio::spawn({
-        let store = store.clone();
-        async move { store.commit(put(b"r", "new")).await }
-    });
+    let commit = begin(&store, put(b"r", "new"));
     wait_for_waiting(&url, 1);
     match store.get(SPACE, b"p", b"r").await {
         Err(Error::Unavailable(why)) => assert!(why.contains("all 1 connections"), "{why}"),
@@ -169,10 +167,7 @@ async fn who_waits_for_a_row_goes_on_with_what_is_there_then() {
     {
         let other = locker(&url).await;
         other.batch_execute("UPDATE partita_row SET version = version + 1").await.expect("it has the lock");
-        let commit = tokio::spawn({
-            let (store, batch) = (store.clone(), put(expect));
-            async move { store.commit(batch).await }
-        });
+        let commit = begin(&store, put(expect));
         wait_for_waiting(&url, 1);
         other.batch_execute("COMMIT").await.expect("locks can be given back");
         let result = commit.await.expect("it does not panic");
