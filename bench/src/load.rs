@@ -119,6 +119,8 @@ struct Loop {
     due: Instant,
     /// How many requests are out.
     waiting: usize,
+    /// How many were answered.
+    answered: usize,
     phase: Phase,
     outcome: Outcome,
 }
@@ -147,7 +149,7 @@ impl Loop {
         let (idle, outcome) = (VecDeque::with_capacity(connections.len()), Outcome::default());
         let now = Instant::now();
         let phase = Phase::WarmingUp { until: now + plan.warm_up };
-        Ok(Loop { poll, timer, connections, plan, idle, due: now, waiting: 0, phase, outcome })
+        Ok(Loop { poll, timer, connections, plan, idle, due: now, waiting: 0, answered: 0, phase, outcome })
     }
 
     fn run(mut self, observe: &mut dyn FnMut()) -> Result<Outcome> {
@@ -185,11 +187,19 @@ impl Loop {
         Ok(self.outcome)
     }
 
+    /// Whether everything is measured from the first request on.
+    fn is_cold(&self) -> bool {
+        self.plan.warm_up.is_zero()
+    }
+
     /// Goes on to the next phase when it is time.
     fn turn(&mut self, now: Instant, observe: &mut dyn FnMut()) {
         match self.phase {
             _ if self.outcome.failures > 0 => self.phase = Phase::Ending,
-            Phase::WarmingUp { until } if now >= until => {
+            // The first answers, which may take long, are none of those measured.
+            Phase::WarmingUp { until }
+                if now >= until && (self.answered >= self.connections.len() || self.is_cold()) =>
+            {
                 observe();
                 self.outcome = Outcome::default();
                 self.phase = Phase::Measuring { since: Instant::now() };
@@ -255,6 +265,7 @@ impl Loop {
             Event::Done(rows) => rows,
         };
         self.waiting -= 1;
+        self.answered += 1;
         if matches!(self.phase, Phase::Measuring { .. }) {
             if connection.is_measured {
                 self.outcome.operations += 1;

@@ -117,14 +117,18 @@ fn integer_with_double(integer: i64, double: f64) -> Option<Ordering> {
     }
 }
 
-/// The order of texts by UTF-16 unit. See `partita_model::PartitionKey` for why the first byte that differs decides
-/// once the lead bytes of three and four bytes have changed places.
-fn ordinal(a: &str, b: &str) -> Ordering {
-    let ordered = |byte: u8| match byte {
+/// A byte of UTF-8 as it counts for the order by UTF-16 unit. See `partita_model::PartitionKey` for why the first byte that
+/// differs decides once the lead bytes of three and four bytes have changed places.
+pub(crate) fn ordered(byte: u8) -> u8 {
+    match byte {
         0xEE..=0xEF => byte + 5,
         0xF0..=0xF4 => byte - 2,
         _ => byte,
-    };
+    }
+}
+
+/// The order of texts by UTF-16 unit.
+fn ordinal(a: &str, b: &str) -> Ordering {
     match a.bytes().zip(b.bytes()).find(|(a, b)| a != b) {
         Some((a, b)) => ordered(a).cmp(&ordered(b)),
         None => a.len().cmp(&b.len()),

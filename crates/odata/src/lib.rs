@@ -26,6 +26,7 @@ mod filter;
 mod key_set;
 mod lexer;
 mod literal;
+mod outline;
 mod parser;
 mod plan;
 mod top;
@@ -34,5 +35,6 @@ mod top;
 mod samples;
 
 pub use filter::{Filter, Op};
+pub use outline::Outline;
 pub use plan::{Plan, PlanClass, Seek};
 pub use top::parse_top;

@@ -69,12 +69,12 @@ impl<'a> Committer<'a> {
             prepared: Prepared::with_capacity_bytes(commits.iter().map(Commit::bytes).sum()),
         };
         commits.into_iter().for_each(|commit| group.add(commit));
-        let Prepared { writes, rows, answers, dropped, to_reclaim, .. } = group.finish();
+        let Prepared { writes, rows, keys, answers, dropped, to_reclaim, .. } = group.finish();
 
         if !dropped.is_empty() {
             self.shared.spaces.begin(&dropped);
         }
-        let writing = self.shared.rows.writing(&rows, &dropped);
+        let writing = (self.shared.rows.writing(&rows, &dropped), self.shared.columns.writing(keys, &dropped));
         let written = if writes.is_empty() { Ok(()) } else { self.write(writes) };
         drop(writing);
         if !dropped.is_empty() {

@@ -4,11 +4,12 @@
 //! yet. Those that do not hold drop out; the others are written together. Nobody is answered before the write, since a
 //! conflict may be with a row that is only in the group.
 
+use crate::columns::Keys;
 use crate::commit::{Change, Commit, RowChange, read_version};
 use crate::counters::Counters;
 use crate::failure::read_error;
 use crate::format::{LAST_VERSION_KEY, stamp};
-use crate::recent::Recent;
+use crate::recent::{HashedKey, Recent};
 use crate::row_cache::KeyHash;
 use crate::spaces::Spaces;
 use partita_store::{Error, Expect, Result, Space, Version, Versions, space_end, space_prefix};
@@ -36,6 +37,7 @@ pub(crate) struct Prepared {
     pub(crate) writes: WriteBatch,
     /// The rows among the writes.
     pub(crate) rows: Vec<KeyHash>,
+    pub(crate) keys: Keys,
     pub(crate) answers: Vec<(oneshot::Sender<Result<Version>>, Result<Version>)>,
     /// The spaces that the writes drop.
     pub(crate) dropped: Vec<Space>,
@@ -48,6 +50,11 @@ impl Prepared {
     /// Nothing yet, with room for a group of so many bytes.
     pub(crate) fn with_capacity_bytes(bytes: usize) -> Prepared {
         Prepared { writes: WriteBatch::with_capacity_bytes(bytes), ..Prepared::default() }
+    }
+
+    fn wrote(&mut self, row: &HashedKey) {
+        self.rows.push(row.hash);
+        self.keys.push(&row.key);
     }
 }
 
@@ -106,12 +113,12 @@ impl Group<'_> {
                 Change::Put(mut stored) => {
                     stamp(&mut stored, version);
                     self.prepared.writes.put(&row.key.key, &stored);
-                    self.prepared.rows.push(row.key.hash);
+                    self.prepared.wrote(&row.key);
                     self.recent.note(row.key, Some(version));
                 }
                 Change::Delete => {
                     self.prepared.writes.delete(&row.key.key);
-                    self.prepared.rows.push(row.key.hash);
+                    self.prepared.wrote(&row.key);
                     self.recent.note(row.key, None);
                 }
                 Change::Nothing => {}
@@ -169,7 +176,6 @@ impl Group<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::recent::HashedKey;
     use crate::row_cache::RowCache;
     use partita_store::{Action, Batch, Clock, Item};
     use std::sync::LazyLock;

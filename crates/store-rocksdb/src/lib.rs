@@ -38,6 +38,7 @@
 //! deletion if they are many, which costs the same for any number of rows. RocksDB gives the disk space back when it
 //! compacts the range, which a thread makes it do in the background.
 
+mod columns;
 mod commit;
 mod committer;
 mod condition;

@@ -1,5 +1,6 @@
 //! The store itself: what callers hold, and the threads behind it.
 
+use crate::columns::Columns;
 use crate::commit::Commit;
 use crate::committer::Committer;
 use crate::condition;
@@ -56,6 +57,7 @@ pub struct RocksStore {
 pub(crate) struct Shared {
     pub(crate) database: DB,
     pub(crate) rows: RowCache,
+    pub(crate) columns: Columns,
     pub(crate) queue: Queue,
     pub(crate) spaces: Spaces,
     pub(crate) helpers: Helpers,
@@ -95,6 +97,7 @@ impl RocksStore {
         let shared = Arc::new(Shared {
             database,
             rows: RowCache::new(settings::row_cache_bytes(&options)),
+            columns: Columns::new(settings::column_bytes(&options)),
             queue: Queue::default(),
             spaces: Spaces::new(),
             helpers: Helpers::new(),
@@ -282,7 +285,8 @@ impl Store for RocksStore {
 
     async fn scan(&self, scan: Scan<'_>, visitor: &mut Visitor<'_>) -> Result<ScanEnd> {
         self.shared.spaces.check(scan.space).await?;
-        let end = scan::run(&self.shared.database, &self.shared.helpers, &scan, visitor, |rest| {
+        let Shared { database, helpers, columns, .. } = &*self.shared;
+        let end = scan::run(database, helpers, columns, &scan, visitor, |rest| {
             // Where there are other threads, they go on with the tasks of this one meanwhile.
             match Handle::try_current().map(|runtime| runtime.runtime_flavor()) {
                 Ok(RuntimeFlavor::MultiThread) => tokio::task::block_in_place(rest),
@@ -313,6 +317,7 @@ impl Store for RocksStore {
         let Shared { counters, queue, spaces, .. } = &*self.shared;
         let property = |name| self.shared.property(name);
         let rows = self.shared.rows.figures();
+        let columns = self.shared.columns.figures();
         vec![
             ("commits_total", counters.commits.get()),
             ("commit_conflicts_total", counters.conflicts.get()),
@@ -332,6 +337,9 @@ impl Store for RocksStore {
             ("row_cache_bytes", rows.bytes),
             ("row_cache_hits_total", rows.hits),
             ("row_cache_misses_total", rows.misses),
+            ("column_rows", columns.rows),
+            ("column_bytes", columns.bytes),
+            ("column_rows_passed_over_total", columns.passed_over),
             ("block_cache_bytes", property(properties::BLOCK_CACHE_USAGE)),
             ("memtable_bytes", property(properties::CUR_SIZE_ALL_MEM_TABLES)),
             ("table_file_bytes", property(properties::TOTAL_SST_FILES_SIZE)),

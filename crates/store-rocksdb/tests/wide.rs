@@ -1,9 +1,10 @@
 //! Wide scans, which run on several threads, against the same scans row by row: over keys of all shapes, in files, in
-//! memory and in both, from anywhere to anywhere, stopped and late at any place.
+//! memory and in both, from anywhere to anywhere, stopped and late at any place, with and without numbers of rows that earlier
+//! scans have noted, and with rows that changed since.
 
 mod support;
 
-use partita_store::{Position, RowRef, Scan, ScanEnd, Sieve, Step, Store};
+use partita_store::{Column, Position, RowRef, Scan, ScanEnd, Sieve, Step, Store};
 use partita_store_rocksdb::{Durability, RocksStore};
 use proptest::prelude::*;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -44,6 +45,8 @@ fn key(shape: Shape, number: u32) -> Position {
 #[derive(Debug)]
 struct EveryNth {
     nth: u64,
+    /// Empty, or the one column there is.
+    columns: Vec<Column>,
     passed_over: AtomicU64,
 }
 
@@ -54,6 +57,18 @@ impl Sieve for EveryNth {
 
     fn passed_over(&self, rows: u64) {
         self.passed_over.fetch_add(rows, Ordering::Relaxed);
+    }
+
+    fn columns(&self) -> &[Column] {
+        &self.columns
+    }
+
+    fn number(&self, _: &Column, row: RowRef<'_>) -> Option<u64> {
+        Some(row.value[0].into())
+    }
+
+    fn may_keep(&self, numbers: &[&[u64]]) -> bool {
+        numbers[0].iter().any(|number| number.is_multiple_of(self.nth))
     }
 }
 
@@ -71,6 +86,9 @@ struct ScanPlan {
     start: Option<u32>,
     end: Option<u32>,
     nth: u64,
+    has_column: bool,
+    /// Of which rows every so many are written anew before.
+    written: Option<u32>,
     /// Stop behind so many rows that are wanted, and go on from there as a query does.
     page: usize,
     microseconds: u64,
@@ -79,9 +97,20 @@ struct ScanPlan {
 fn plan() -> impl Strategy<Value = Plan> {
     let shape = prop::sample::select(vec![Shape::Even, Shape::Counted, Shape::Apart, Shape::Binary, Shape::Skewed]);
     let place = || prop::option::weighted(0.4, 0..20_000_u32);
-    let scan = (place(), place(), prop::sample::select(vec![1_u64, 3, 40, 255]), 1..4000_usize, 0..20_000_u64)
-        .prop_map(|(start, end, nth, page, microseconds)| ScanPlan { start, end, nth, page, microseconds });
-    (shape, 3000..20_000_u32, any::<bool>(), prop::collection::vec(scan, 1..5))
+    let nth = prop::sample::select(vec![1_u64, 3, 40, 149, 251, 255]);
+    let written = prop::option::of(prop::sample::select(vec![9, 100, 1000, 5000]));
+    let scan = (place(), place(), nth, prop::bool::weighted(0.8), written, 1..4000_usize, 0..20_000_u64).prop_map(
+        |(start, end, nth, has_column, written, page, microseconds)| ScanPlan {
+            start,
+            end,
+            nth,
+            has_column,
+            written,
+            page,
+            microseconds,
+        },
+    );
+    (shape, 3000..20_000_u32, any::<bool>(), prop::collection::vec(scan, 1..8))
         .prop_map(|(shape, rows, reopened, scans)| Plan { shape, rows, reopened, scans })
 }
 
@@ -94,7 +123,7 @@ async fn write(store: &RocksStore, shape: Shape, numbers: impl Iterator<Item = u
                 if round > 0 && number % 3 == 0 {
                     return delete(&position.row);
                 }
-                let mut value = vec![(number.wrapping_mul(40_503) >> 7) as u8; 300];
+                let mut value = vec![(number.wrapping_add(round).wrapping_mul(40_503) >> 7) as u8; 300];
                 value[1] = round as u8;
                 put(&position.row, value)
             });
@@ -122,7 +151,8 @@ async fn check(store: &RocksStore, all: &[Row], plan: &ScanPlan, shape: Shape) {
     let end = plan.end.map(|number| key(shape, number));
     let inside: Vec<&Row> =
         all.iter().filter(|row| row.0 >= start && end.as_ref().is_none_or(|end| row.0 < *end)).collect();
-    let sieve = EveryNth { nth: plan.nth, passed_over: AtomicU64::new(0) };
+    let columns = if plan.has_column { vec!["first byte".into()] } else { vec![] };
+    let sieve = EveryNth { nth: plan.nth, columns, passed_over: AtomicU64::new(0) };
     let expected: Vec<&Row> =
         inside.iter().filter(|row| u64::from(row.2[0]).is_multiple_of(plan.nth)).copied().collect();
 
@@ -183,10 +213,42 @@ proptest! {
                 // Some rows anew and some deleted, in memory, over those in files.
                 write(&store, plan.shape, (0..plan.rows).step_by(5), 1).await;
             }
-            let all = all_rows(&store).await;
-            for scan in &plan.scans {
+            let mut all = all_rows(&store).await;
+            for (round, scan) in (2..).zip(&plan.scans) {
+                if let Some(step) = scan.written {
+                    // Some of them are behind all others.
+                    write(&store, plan.shape, (round..plan.rows + 2000).step_by(step as usize), round).await;
+                    all = all_rows(&store).await;
+                }
                 check(&store, &all, scan, plan.shape).await;
             }
         });
     }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_was_read_once_is_passed_over() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let store = open_with(folder.path(), Durability::None);
+    for part in (0..20_000_u32).collect::<Vec<_>>().chunks(1000) {
+        let item = |number: &u32| put(&key(Shape::Counted, *number).row, vec![1 + u8::from(*number == 7777); 300]);
+        store.commit(batch(SPACE, b"p", part.iter().map(item).collect())).await.expect("rows are written");
+    }
+    let all = all_rows(&store).await;
+    let plan = ScanPlan {
+        start: None,
+        end: None,
+        nth: 2,
+        has_column: true,
+        written: None,
+        page: 4000,
+        microseconds: 60_000_000,
+    };
+    for scan in 0..3 {
+        let before = figure(&store, "column_rows_passed_over_total");
+        check(&store, &all, &plan, Shape::Counted).await;
+        let passed_over = figure(&store, "column_rows_passed_over_total") - before;
+        assert_eq!(passed_over > 10_000, scan > 0, "{passed_over} rows in scan {scan}");
+    }
+    assert!(figure(&store, "column_rows") >= 19_000);
 }

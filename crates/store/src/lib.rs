@@ -19,6 +19,7 @@ pub use partita_model::Position;
 use async_trait::async_trait;
 use bytes::Bytes;
 use std::fmt;
+use std::sync::Arc;
 use std::time::Instant;
 
 /// Names a set of rows that can be dropped in one step. Never used again once it was dropped.
@@ -68,6 +69,10 @@ pub struct Scan<'a> {
     pub sieve: Option<&'a dyn Sieve>,
 }
 
+/// Names a number that each row has. What it tells of a row is the business of those who make sieves; to one space they give
+/// one meaning for each name, for ever.
+pub type Column = Arc<str>;
+
 /// Tells rows that a visitor could want from rows that it does not.
 pub trait Sieve: fmt::Debug + Sync {
     /// Whether the visitor could want the row; one that it could not want need not be shown. Engines call this on any
@@ -77,6 +82,25 @@ pub trait Sieve: fmt::Debug + Sync {
     /// Called on the thread of the visitor with the number of rows that were not shown, before it is shown the row
     /// behind them, or before the scan ends.
     fn passed_over(&self, rows: u64);
+
+    /// The columns by whose numbers alone many rows can be told to be of no use, so that an engine that keeps the numbers
+    /// of rows need not read them; none if rows have to be read.
+    fn columns(&self) -> &[Column] {
+        &[]
+    }
+
+    /// The number of a row in a column of this sieve or of another for the same space; `None` if the row cannot be read.
+    fn number(&self, column: &Column, row: RowRef<'_>) -> Option<u64> {
+        let _ = (column, row);
+        None
+    }
+
+    /// Whether [`keeps`](Sieve::keeps) could hold for one of up to 64 rows: for each of the [`columns`](Sieve::columns) their
+    /// numbers.
+    fn may_keep(&self, numbers: &[&[u64]]) -> bool {
+        let _ = numbers;
+        true
+    }
 }
 
 /// What a visitor wants next.

@@ -21,8 +21,8 @@ pub use spaces::*;
 pub use versions::*;
 
 use crate::{
-    Action, Batch, Error, Expect, Item, Position, Result, Row, RowRef, Scan, ScanEnd, Sieve, Space, Step, Store,
-    Version,
+    Action, Batch, Column, Error, Expect, Item, Position, Result, Row, RowRef, Scan, ScanEnd, Sieve, Space, Step,
+    Store, Version,
 };
 use bytes::Bytes;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -82,6 +82,9 @@ macro_rules! store_suite {
             a_scan_with_a_sieve_seeks_and_stops
             a_late_scan_with_a_sieve_resumes
             a_scan_with_a_sieve_sees_one_moment
+            numbers_of_rows_follow_the_rows
+            a_row_that_moves_is_found_once
+            sieves_do_not_disturb_one_another
 
             a_dropped_space_is_gone_at_once
             a_large_space_is_dropped_at_once

@@ -2,8 +2,8 @@
 
 use crate::{Table, TableService, corrupt, service_error};
 use partita_model::{CorruptRecord, EntityView, PartitionKey, Position, Record, RowKey, ServiceError, Ticks};
-use partita_odata::{Filter, Plan, PlanClass, Seek};
-use partita_store::{RowRef, Scan, ScanEnd, Sieve, Step};
+use partita_odata::{Filter, Outline, Plan, PlanClass, Seek};
+use partita_store::{Column, RowRef, Scan, ScanEnd, Sieve, Step};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Instant;
 
@@ -89,13 +89,15 @@ fn reads_in_one_go(plan: &Plan) -> bool {
 #[derive(Debug)]
 struct FilterSieve<'q> {
     filter: &'q Filter,
+    outline: Outline,
     looks_at_keys: bool,
     passed_over: AtomicU64,
 }
 
 impl FilterSieve<'_> {
     fn new(filter: &Filter) -> FilterSieve<'_> {
-        FilterSieve { filter, looks_at_keys: looks_at_keys(filter), passed_over: AtomicU64::new(0) }
+        let outline = Outline::of(filter);
+        FilterSieve { filter, outline, looks_at_keys: looks_at_keys(filter), passed_over: AtomicU64::new(0) }
     }
 }
 
@@ -119,8 +121,7 @@ fn looks_at_keys(filter: &Filter) -> bool {
 
 impl Sieve for FilterSieve<'_> {
     fn keeps(&self, row: RowRef<'_>) -> bool {
-        // To check that keys are text takes as long as many a filter.
-        let row = if self.looks_at_keys { row } else { RowRef { partition: b"", row: b"", ..row } };
+        let row = if self.looks_at_keys { row } else { without_keys(row) };
         // A damaged row is shown to the visitor, which says so.
         with_view(row, |view| self.filter.matches(view)).unwrap_or(true)
     }
@@ -128,6 +129,24 @@ impl Sieve for FilterSieve<'_> {
     fn passed_over(&self, rows: u64) {
         self.passed_over.fetch_add(rows, Ordering::Relaxed);
     }
+
+    fn columns(&self) -> &[Column] {
+        self.outline.columns()
+    }
+
+    fn number(&self, column: &Column, row: RowRef<'_>) -> Option<u64> {
+        // No column is made of keys.
+        with_view(without_keys(row), |view| Outline::number(column, view)).ok()
+    }
+
+    fn may_keep(&self, numbers: &[&[u64]]) -> bool {
+        self.outline.may_match(numbers)
+    }
+}
+
+/// To check that keys are text takes as long as many a filter.
+fn without_keys(row: RowRef<'_>) -> RowRef<'_> {
+    RowRef { partition: b"", row: b"", ..row }
 }
 
 /// Reads a row as an entity.

@@ -1,7 +1,7 @@
 //! The language of `$filter`: what each text means, and which error each wrong one gives.
 
 use crate::samples::filter;
-use crate::{Filter, Plan};
+use crate::{Filter, Outline, Plan};
 use partita_model::limits::{FILTER_COMPARISONS_MAX, FILTER_DEPTH_MAX};
 use partita_model::{EntityView, Record, ServiceError, Ticks};
 use proptest::prelude::*;
@@ -360,6 +360,8 @@ fn the_deepest_filter_fits_the_stack() {
             filter.matches_table("name");
             filter.comparisons();
             Plan::of(Some(&filter)).start();
+            let outline = Outline::of(&filter);
+            outline.may_match(&vec![[0, 1].as_slice(); outline.columns().len()]);
         }
     };
     std::thread::Builder::new().stack_size(1 << 20).spawn(run).unwrap().join().unwrap();

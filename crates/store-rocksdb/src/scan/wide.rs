@@ -15,8 +15,10 @@
 //! others use. RocksDB then copies each byte from the memory of the operating system; that costs no more than going
 //! through as many blocks in the cache does, which come from main memory too.
 
+use super::skim;
 use super::split::{cut, file_bytes};
 use super::{ROWS_BETWEEN_DEADLINE_CHECKS, position_of, read_settings, with_row};
+use crate::columns::Reading;
 use crate::failure::read_error;
 use partita_store::{Error, Result, Scan, ScanEnd, Sieve, Space, Step, Visitor, encode_position};
 use rocksdb::{DB, ReadOptions, Snapshot};
@@ -77,6 +79,8 @@ pub(super) struct Wide<'a> {
     database: &'a DB,
     snapshot: &'a Snapshot<'a>,
     sieve: &'a dyn Sieve,
+    /// The scan that notes what is read, if it is worth noting.
+    notes: Option<&'a Reading<'a>>,
     space: Space,
     deadline: Instant,
     pieces: Mutex<Pieces>,
@@ -138,16 +142,17 @@ impl<'a> Wide<'a> {
         database: &'a DB,
         snapshot: &'a Snapshot<'a>,
         sieve: &'a dyn Sieve,
+        notes: Option<&'a Reading<'a>>,
         scan: &Scan<'_>,
-        start: Vec<u8>,
-        end: Vec<u8>,
+        rest: skim::Stretch,
     ) -> Wide<'a> {
-        let stretch = Stretch { start, end, is_long: true };
+        let stretch = Stretch { start: rest.start, end: rest.end, is_long: true };
         let piece = Piece { number: 0, stretch, state: State::Waiting };
         Wide {
             database,
             snapshot,
             sieve,
+            notes,
             space: scan.space,
             deadline: scan.deadline,
             pieces: Mutex::new(Pieces { list: [piece].into(), next_number: 1, ahead_max: 0 }),
@@ -267,24 +272,34 @@ impl<'a> Wide<'a> {
         let mut sifted = Sifted::default();
         let mut rows = self.database.raw_iterator_opt(self.settings(stretch.end.clone()));
         rows.seek(&stretch.start);
+        let mut maker = self.notes.map(|reading| reading.maker(self.sieve));
         let mut rows_read = 0;
         while let Some((key, stored)) = rows.item() {
             if rows_read % ROWS_BETWEEN_DEADLINE_CHECKS == 0 {
                 if self.stop.load(Ordering::Relaxed) {
-                    break;
+                    return Ok(sifted);
                 }
                 if Instant::now() >= self.deadline {
                     sifted.late_at = Some(key.to_vec());
-                    break;
+                    return Ok(sifted);
                 }
             }
             if rows_read == PIECE_ROWS_MAX || sifted.bytes.len() > PIECE_KEPT_BYTES_MAX {
                 let rest = Stretch { start: key.to_vec(), end: stretch.end.clone(), is_long: true };
                 self.leave(number, rest);
-                break;
+                if let Some(maker) = &mut maker {
+                    maker.finish(key);
+                }
+                return Ok(sifted);
             }
             rows_read += 1;
-            if with_row(key, stored, |row| self.sieve.keeps(row))? {
+            let keeps = with_row(key, stored, |row| {
+                if let Some(maker) = &mut maker {
+                    maker.add(key, row);
+                }
+                self.sieve.keeps(row)
+            })?;
+            if keeps {
                 sifted.keep(key, stored);
             } else {
                 sifted.passed_over += 1;
@@ -292,6 +307,9 @@ impl<'a> Wide<'a> {
             rows.next();
         }
         rows.status().map_err(read_error)?;
+        if let Some(maker) = &mut maker {
+            maker.finish(&stretch.end);
+        }
         Ok(sifted)
     }
 

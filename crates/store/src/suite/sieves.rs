@@ -7,16 +7,17 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 const PARTITIONS: u32 = 7;
 const ROWS: u32 = 3000;
 
-/// Keeps rows whose number is a multiple of another.
+/// Keeps rows whose number is a multiple of another. Engines may know that number of each row.
 #[derive(Debug)]
 struct Multiples {
     of: u32,
+    columns: Vec<Column>,
     passed_over: AtomicU64,
 }
 
 impl Multiples {
     fn of(of: u32) -> Multiples {
-        Multiples { of, passed_over: AtomicU64::new(0) }
+        Multiples { of, columns: vec!["row".into()], passed_over: AtomicU64::new(0) }
     }
 
     fn wants(&self, row: &[u8]) -> bool {
@@ -35,6 +36,21 @@ impl Sieve for Multiples {
 
     fn passed_over(&self, rows: u64) {
         self.passed_over.fetch_add(rows, Ordering::SeqCst);
+    }
+
+    fn columns(&self) -> &[Column] {
+        &self.columns
+    }
+
+    fn number(&self, column: &Column, row: RowRef<'_>) -> Option<u64> {
+        match &**column {
+            "row" => Some(number(row.row).into()),
+            _ => row.value.first().map(|byte| u64::from(*byte)),
+        }
+    }
+
+    fn may_keep(&self, numbers: &[&[u64]]) -> bool {
+        numbers[0].iter().any(|number| number.is_multiple_of(self.of.into()))
     }
 }
 
@@ -215,4 +231,128 @@ pub async fn a_scan_with_a_sieve_sees_one_moment(store: &dyn Store) {
             assert!(rows.iter().all(|row| row.version == rows[0].version), "half of a batch: {rows:?}");
         }
     });
+}
+
+/// Keeps rows whose value begins with a byte. Engines may know that byte of each row.
+#[derive(Debug)]
+struct Beginning {
+    with: u8,
+    columns: Vec<Column>,
+    passed_over: AtomicU64,
+}
+
+impl Beginning {
+    fn with(with: u8) -> Beginning {
+        Beginning { with, columns: vec!["first byte".into()], passed_over: AtomicU64::new(0) }
+    }
+}
+
+impl Sieve for Beginning {
+    fn keeps(&self, row: RowRef<'_>) -> bool {
+        row.value.first() == Some(&self.with)
+    }
+
+    fn passed_over(&self, rows: u64) {
+        self.passed_over.fetch_add(rows, Ordering::SeqCst);
+    }
+
+    fn columns(&self) -> &[Column] {
+        &self.columns
+    }
+
+    fn number(&self, column: &Column, row: RowRef<'_>) -> Option<u64> {
+        Multiples::of(1).number(column, row)
+    }
+
+    fn may_keep(&self, numbers: &[&[u64]]) -> bool {
+        assert_eq!(numbers.len(), 1);
+        assert!((1..=64).contains(&numbers[0].len()));
+        numbers[0].contains(&self.with.into())
+    }
+}
+
+/// The rows whose value begins with a byte, and how many rows there are.
+async fn beginning(store: &dyn Store, with: u8) -> (Vec<u32>, u64) {
+    let sieve = Beginning::with(with);
+    let rows = scanned(store, sieved(&sieve)).await;
+    let wanted = rows.iter().filter(|seen| seen.value.first() == Some(&with));
+    (wanted.map(|seen| number(&seen.row)).collect(), sieve.passed_over.load(Ordering::SeqCst) + rows.len() as u64)
+}
+
+/// Even numbers, so that there is room between.
+async fn fill_even(store: &dyn Store) -> u64 {
+    let items: Vec<Item> = (0..PARTITIONS * ROWS).map(|row| put(&(2 * row).to_be_bytes(), b"a value")).collect();
+    for part in items.chunks(1000) {
+        write(store, b"p", part.to_vec()).await;
+    }
+    items.len() as u64
+}
+
+/// Whatever an engine remembers of rows, a scan finds them as they are: changed, new between others, new behind all, deleted,
+/// changed back.
+pub async fn numbers_of_rows_follow_the_rows(store: &dyn Store) {
+    let mut rows = fill_even(store).await;
+    let end = 2 * PARTITIONS * ROWS;
+    for round in 0..3 {
+        assert_eq!(beginning(store, b'z').await, (vec![], rows), "round {round}");
+        assert_eq!(beginning(store, b'z').await, (vec![], rows), "again");
+    }
+    for place in [1000, 1002, 20_000, 20_001, end - 1, end, end + 7, 3] {
+        let is_new = place % 2 == 1 || place >= end;
+        rows += u64::from(is_new);
+        write(store, b"p", vec![put(&place.to_be_bytes(), b"z")]).await;
+        assert_eq!(beginning(store, b'z').await, (vec![place], rows));
+        assert_eq!(beginning(store, b'z').await, (vec![place], rows), "again");
+        write(store, b"p", vec![put(&place.to_be_bytes(), b"y")]).await;
+        assert_eq!(beginning(store, b'z').await, (vec![], rows));
+        assert_eq!(beginning(store, b'y').await, (vec![place], rows));
+        rows -= 1;
+        write(store, b"p", vec![delete(&place.to_be_bytes())]).await;
+        assert_eq!(beginning(store, b'y').await, (vec![], rows));
+    }
+    // So many that whatever was remembered is of little use.
+    for round in *b"uvwx" {
+        let some: Vec<u32> = (0..end).step_by(40 - usize::from(round - b'u')).collect();
+        for part in some.chunks(1000) {
+            write(store, b"p", part.iter().map(|row| put(&row.to_be_bytes(), &[round])).collect()).await;
+        }
+        assert_eq!(beginning(store, round).await.0, some);
+        assert_eq!(beginning(store, round).await.0, some, "again");
+    }
+}
+
+/// While batches move a mark from row to row, every scan finds it once.
+pub async fn a_row_that_moves_is_found_once(store: &dyn Store) {
+    const MOVES: u32 = 400;
+    let all = fill_even(store).await;
+    let place = |step: u32| (step * 7919 % (2 * PARTITIONS * ROWS)).to_be_bytes();
+    write(store, b"p", vec![put(&place(0), b"z")]).await;
+    let done = AtomicBool::new(false);
+    on_threads(4, async |thread| {
+        if thread == 0 {
+            for step in 1..=MOVES {
+                write(store, b"p", vec![put(&place(step - 1), b"a value"), put(&place(step), b"z")]).await;
+            }
+            done.store(true, Ordering::SeqCst);
+            return;
+        }
+        while !done.load(Ordering::SeqCst) {
+            let (found, rows) = beginning(store, b'z').await;
+            assert_eq!(found.len(), 1, "{found:?}");
+            assert!(rows >= all, "{rows} rows of {all}");
+        }
+    });
+    assert_eq!(beginning(store, b'z').await.0, [u32::from_be_bytes(place(MOVES))]);
+}
+
+/// Another sieve that asks for other columns, or for none, finds what it wants as well.
+pub async fn sieves_do_not_disturb_one_another(store: &dyn Store) {
+    fill(store, SPACE, PARTITIONS, ROWS).await;
+    write(store, &3_u32.to_be_bytes(), vec![put(&2000_u32.to_be_bytes(), b"z")]).await;
+    for _ in 0..3 {
+        assert_eq!(beginning(store, b'z').await, (vec![2000], u64::from(PARTITIONS * ROWS)));
+        let multiples = Multiples::of(700);
+        let rows = scanned(store, sieved(&multiples)).await;
+        assert_eq!(wanted(&multiples, &rows), kept(&multiples, (0, 0)));
+    }
 }
