@@ -66,14 +66,19 @@ impl Commit {
 
     /// Reads the versions of the rows of which something is expected. `last_group` has been loaded before, so that the
     /// reads see at least that.
-    pub(crate) fn read_versions(&mut self, database: &DB, cache: &RowCache, last_group: GroupNumber) -> Result<()> {
+    pub(crate) fn read_versions(
+        &mut self,
+        database: &DB,
+        reads: &ReadOptions,
+        cache: &RowCache,
+        last_group: GroupNumber,
+    ) -> Result<()> {
         self.read_at = last_group;
-        let settings = ReadOptions::default();
         for row in self.rows.iter_mut().filter(|row| row.expect != Expect::Any) {
             let HashedKey { hash, key } = &row.key;
             row.found = match cache.version(*hash, key) {
                 Some(version) => Some(version),
-                None => read_version(database, key, &settings)?,
+                None => read_version(database, key, reads)?,
             };
         }
         Ok(())

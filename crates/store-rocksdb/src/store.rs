@@ -22,7 +22,7 @@ use partita_store::{
     Batch, Error, Result, Row, Scan, ScanEnd, Space, Store, Version, Versions, Visitor, encode_key_to,
 };
 use rocksdb::checkpoint::Checkpoint;
-use rocksdb::{DB, properties};
+use rocksdb::{DB, ReadOptions, properties};
 use std::cell::RefCell;
 use std::fs::File;
 use std::path::Path;
@@ -56,6 +56,8 @@ pub struct RocksStore {
 /// What the threads work on.
 pub(crate) struct Shared {
     pub(crate) database: DB,
+    /// How single rows are read.
+    pub(crate) reads: ReadOptions,
     pub(crate) rows: RowCache,
     pub(crate) columns: Columns,
     pub(crate) queue: Queue,
@@ -96,6 +98,7 @@ impl RocksStore {
         let Opened { database, last_version, lock } = open::open(folder, &options)?;
         let shared = Arc::new(Shared {
             database,
+            reads: settings::read_row(),
             rows: RowCache::new(settings::row_cache_bytes(&options)),
             columns: Columns::new(settings::column_bytes(&options)),
             queue: Queue::default(),
@@ -248,7 +251,7 @@ impl Shared {
 
     fn get_from_database(&self, hash: KeyHash, key: &[u8]) -> Result<Option<Row>> {
         let ticket = self.rows.ticket(hash);
-        let Some(stored) = self.database.get_pinned(key).map_err(read_error)? else { return Ok(None) };
+        let Some(stored) = self.database.get_pinned_opt(key, &self.reads).map_err(read_error)? else { return Ok(None) };
         let (version, value) = split_value(&stored)?;
         Ok(Some(match ticket {
             Some(ticket) => self.rows.keep(hash, ticket, key, version, value),
@@ -299,9 +302,9 @@ impl Store for RocksStore {
 
     async fn commit(&self, batch: Batch) -> Result<Version> {
         self.shared.failure.check()?;
-        let Shared { database, rows, last_group, .. } = &*self.shared;
+        let Shared { database, reads, rows, last_group, .. } = &*self.shared;
         let (mut commit, answered) = Commit::new(batch, rows);
-        commit.read_versions(database, rows, last_group.load(Ordering::Acquire))?;
+        commit.read_versions(database, reads, rows, last_group.load(Ordering::Acquire))?;
         self.shared.queue.push(commit)?;
         match answered.await {
             Ok(outcome) => outcome,
