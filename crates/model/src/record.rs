@@ -72,7 +72,8 @@ fn text(bytes: &[u8]) -> Result<&str, CorruptRecord> {
 impl<'a> Record<'a> {
     /// The stored form of `properties`.
     pub fn encode(properties: &[Property]) -> Vec<u8> {
-        let mut out = Vec::with_capacity(64 + properties.len() * 24);
+        let bytes = |Property { name, value }: &Property| name.len() + value.as_ref().stored_bytes() + 8;
+        let mut out = Vec::with_capacity(1 + properties.iter().map(bytes).sum::<usize>());
         out.push(FORMAT);
         for property in properties {
             encode_property(&mut out, &property.name, property.value.as_ref());

@@ -132,8 +132,19 @@ impl<'a> Message<'a> {
 
 /// Whether HTTP allows a name of a header.
 fn is_header_name(name: &str) -> bool {
-    let is_token = |byte: u8| byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte);
-    !name.is_empty() && name.bytes().all(is_token)
+    const TOKEN: [bool; 256] = {
+        let (mut table, mut byte) = ([false; 256], 0);
+        while byte < 128 {
+            let other = matches!(
+                byte as u8,
+                b'!' | b'#' | b'$' | b'%' | b'&' | b'\'' | b'*' | b'+' | b'-' | b'.' | b'^' | b'_' | b'`' | b'|' | b'~'
+            );
+            table[byte] = (byte as u8).is_ascii_alphanumeric() || other;
+            byte += 1;
+        }
+        table
+    };
+    !name.is_empty() && name.bytes().all(|byte| TOKEN[usize::from(byte)])
 }
 
 /// Whether a value of a header is plain text.

@@ -10,14 +10,23 @@
 /// assert_eq!(url, "http://127.0.0.1:10002/acct/People(PartitionKey='A''b',RowKey='%3A%40%20%2B')");
 /// ```
 pub fn entity_url(base: &str, table: &str, partition_key: &str, row_key: &str) -> String {
-    format!("{base}/{}", entity_path(table, partition_key, row_key))
+    let mut url = Vec::with_capacity(base.len() + path_bytes(table, partition_key, row_key) + 1);
+    url.extend_from_slice(base.as_bytes());
+    url.push(b'/');
+    write_entity_path(&mut url, table, partition_key, row_key);
+    String::from_utf8(url).expect("a base is text, and so is a path")
 }
 
 /// The address of an entity relative to the service.
 pub fn entity_path(table: &str, partition_key: &str, row_key: &str) -> String {
-    let mut path = Vec::with_capacity(table.len() + partition_key.len() + row_key.len() + 32);
+    let mut path = Vec::with_capacity(path_bytes(table, partition_key, row_key));
     write_entity_path(&mut path, table, partition_key, row_key);
     String::from_utf8(path).expect("a path is made of text and ASCII escapes")
+}
+
+/// How long a path is of keys that need no escapes.
+fn path_bytes(table: &str, partition_key: &str, row_key: &str) -> usize {
+    table.len() + partition_key.len() + row_key.len() + "(PartitionKey='',RowKey='')".len()
 }
 
 /// The absolute address of a table.

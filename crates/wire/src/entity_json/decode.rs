@@ -56,7 +56,7 @@ pub fn decode(body: &[u8]) -> Result<EntityBody, ServiceError> {
             "PartitionKey" => entity.partition_key = members.key(member)?,
             "RowKey" => entity.row_key = members.key(member)?,
             "Timestamp" => {}
-            name if name.contains('@') || name.starts_with("odata.") => {}
+            name if name.bytes().any(|byte| byte == b'@') || name.starts_with("odata.") => {}
             name => {
                 if let Some(value) = members.value(member)? {
                     entity.properties.push(Property { name: name.to_owned(), value });
@@ -92,6 +92,8 @@ impl<'a> Member<'a> {
 struct Members<'a> {
     list: Vec<Member<'a>>,
     annotations: Vec<usize>,
+    /// A bit for each length that an annotated name has, modulo 64: most members are not annotated, and their length tells.
+    annotated_lengths: u64,
 }
 
 impl<'a> Members<'a> {
@@ -111,22 +113,24 @@ impl<'a> Members<'a> {
     }
 
     fn index(list: Vec<Member<'a>>) -> Result<Members<'a>, ServiceError> {
-        // Any order brings equal names together. Lengths differ mostly, and are compared in no time.
-        let mut names: Vec<(usize, &str)> = list.iter().map(|member| (member.name.len(), &*member.name)).collect();
-        names.sort_unstable();
-        if let Some(pair) = names.windows(2).find(|pair| pair[0] == pair[1]) {
-            return Err(ServiceError::DuplicateProperties { name: quoted(pair[0].1) });
+        if let Some(name) = repeated_name(&list) {
+            return Err(ServiceError::DuplicateProperties { name: quoted(name) });
         }
         if let Some(deep) = list.iter().find(|member| is_too_deep(member.raw)) {
             return Err(deep.invalid("is nested too deeply"));
         }
         let mut annotations: Vec<_> = (0..list.len()).filter(|&at| list[at].name.ends_with(TYPE_SUFFIX)).collect();
         annotations.sort_unstable_by_key(|&at| annotated(&list[at]));
-        Ok(Members { list, annotations })
+        let lengths = annotations.iter().map(|&at| length_bit(annotated(&list[at])));
+        let annotated_lengths = lengths.fold(0, |lengths, length| lengths | length);
+        Ok(Members { list, annotations, annotated_lengths })
     }
 
     /// The name of the type a member is annotated with.
     fn type_name(&self, member: &Member<'a>) -> Result<Option<Cow<'a, str>>, ServiceError> {
+        if self.annotated_lengths & length_bit(&member.name) == 0 {
+            return Ok(None);
+        }
         let found = self.annotations.binary_search_by_key(&&*member.name, |&at| annotated(&self.list[at]));
         let Ok(found) = found else { return Ok(None) };
         let annotation = &self.list[self.annotations[found]];
@@ -181,6 +185,33 @@ impl<'a> Members<'a> {
             }
         }
     }
+}
+
+/// A name that several members have.
+fn repeated_name<'m>(list: &'m [Member<'_>]) -> Option<&'m str> {
+    // A hash of a few bytes tells nearly always that no two of some twenty names are equal.
+    let mut seen = [0_u64; 64];
+    let mut is_new = |name: &str| {
+        let (first, last) = (name.bytes().next().unwrap_or(0), name.bytes().next_back().unwrap_or(0));
+        let middle = name.as_bytes().get(name.len() / 2).copied().unwrap_or(0);
+        let mixed = [first, middle, last, name.len() as u8];
+        let hash = u32::from_le_bytes(mixed).wrapping_mul(0x9E37_79B1) >> 20;
+        let (word, bit) = (&mut seen[hash as usize / 64], 1 << (hash % 64));
+        let is_new = *word & bit == 0;
+        *word |= bit;
+        is_new
+    };
+    if list.iter().all(|member| is_new(&member.name)) {
+        return None;
+    }
+    // Any order brings equal names together. Lengths differ mostly, and are compared in no time.
+    let mut names: Vec<(usize, &str)> = list.iter().map(|member| (member.name.len(), &*member.name)).collect();
+    names.sort_unstable();
+    names.windows(2).find(|pair| pair[0] == pair[1]).map(|pair| pair[0].1)
+}
+
+fn length_bit(name: &str) -> u64 {
+    1 << (name.len() % 64)
 }
 
 /// The name of the member that an annotation speaks of.
