@@ -99,6 +99,8 @@ error_table! {
     FilterSyntax { position, text }    => "InvalidInput", 400, Early, "Syntax error at position {position} in '{text}'.";
     FilterNotBoolean                   => "InvalidInput", 400, Early, "The $filter expression must evaluate to a single boolean value.";
     RequestInputInvalid                => "InvalidInput", 400, Early, "One of the request inputs is not valid.";
+    /// The filter cannot be read. What exactly was wrong, and where, follows in `detail`.
+    FilterInvalid { detail }           => "InvalidInput", 400, Early, "One of the request inputs is not valid.{detail}";
     NotImplemented                     => "NotImplemented", 501, Early, "The requested operation is not implemented on the specified resource.";
     MethodNotAllowed                   => "MethodNotAllowed", 405, Early, "The requested method is not allowed on the specified resource.";
     /// The body is no JSON, or a value does not fit its type. What exactly was wrong follows in `detail`.

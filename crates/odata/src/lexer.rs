@@ -6,6 +6,7 @@
 use crate::filter::Op;
 use crate::literal::{Prefix, parse_number};
 use partita_model::{ServiceError, Value};
+use std::fmt;
 
 #[derive(Debug, PartialEq)]
 pub(crate) enum Token<'a> {
@@ -31,23 +32,35 @@ pub(crate) struct Lexer<'a> {
     text: &'a str,
     /// Where the next token or the white space before it starts.
     at: usize,
+    /// Where the last token starts.
+    token_at: usize,
 }
 
 impl<'a> Lexer<'a> {
     pub(crate) fn new(text: &'a str) -> Lexer<'a> {
-        Lexer { text, at: 0 }
+        Lexer { text, at: 0, token_at: 0 }
     }
 
     /// The error for the last token, when it stands where an operator should.
     pub(crate) fn not_an_operator(&self) -> ServiceError {
-        // .NET counts UTF-16 units.
-        let position = self.text[..self.at].encode_utf16().count();
-        ServiceError::FilterSyntax { position: position.to_string(), text: self.text.to_owned() }
+        ServiceError::FilterSyntax { position: self.position(self.at).to_string(), text: self.text.to_owned() }
+    }
+
+    /// The error for the last token, when something else is wrong with it.
+    pub(crate) fn invalid(&self, what: impl fmt::Display) -> ServiceError {
+        let position = self.position(self.token_at);
+        ServiceError::FilterInvalid { detail: format!("\nThe filter at position {position}: {what}.") }
+    }
+
+    /// .NET counts UTF-16 units.
+    fn position(&self, at: usize) -> usize {
+        self.text[..at].encode_utf16().count()
     }
 
     /// The next token, or `None` at the end.
     pub(crate) fn next(&mut self) -> Result<Option<Token<'a>>, ServiceError> {
         self.take_while(|c| c.is_ascii_whitespace());
+        self.token_at = self.at;
         let Some(first) = self.peek() else { return Ok(None) };
         let token = match first {
             '(' | ')' => {
@@ -57,7 +70,7 @@ impl<'a> Lexer<'a> {
             '\'' => Token::Literal(Value::String(self.quoted()?)),
             '0'..='9' | '-' => Token::Literal(self.number()?),
             _ if first == '_' || first.is_alphabetic() => self.word()?,
-            _ => return Err(ServiceError::RequestInputInvalid),
+            _ => return Err(self.invalid(format_args!("{first:?} cannot begin anything"))),
         };
         Ok(Some(token))
     }
@@ -80,7 +93,7 @@ impl<'a> Lexer<'a> {
             self.at += 1;
             content.push_str(self.take_while(|c| c != '\''));
             if self.peek().is_none() {
-                return Err(ServiceError::RequestInputInvalid);
+                return Err(self.invalid("a quote is not closed"));
             }
             self.at += 1;
             if self.peek() != Some('\'') {
@@ -98,7 +111,8 @@ impl<'a> Lexer<'a> {
             // A sign belongs to the number only as part of its exponent.
             let signed = matches!(self.peek(), Some('+' | '-')) && self.text[start..self.at].ends_with(['e', 'E']);
             if !signed {
-                return parse_number(&self.text[start..self.at]);
+                let number = parse_number(&self.text[start..self.at]);
+                return number.ok_or_else(|| self.invalid("this is not a number, or not one that fits"));
             }
             self.at += 1;
         }
@@ -112,10 +126,12 @@ impl<'a> Lexer<'a> {
             "false" => Token::Literal(Value::Boolean(false)),
             "NaN" => Token::Literal(Value::Double(f64::NAN)),
             "INF" => Token::Literal(Value::Double(f64::INFINITY)),
-            "null" => return Err(ServiceError::RequestInputInvalid),
+            "null" => return Err(self.invalid("nothing is ever null, since a property that is null is not stored")),
             _ if next == Some('\'') && !is_operator(word) => {
-                let prefix = Prefix::parse(word).ok_or(ServiceError::RequestInputInvalid)?;
-                Token::Literal(prefix.value(&self.quoted()?)?)
+                let unknown = || self.invalid("only guid, datetime, X and binary stand before quotes");
+                let prefix = Prefix::parse(word).ok_or_else(unknown)?;
+                let value = prefix.value(&self.quoted()?);
+                Token::Literal(value.ok_or_else(|| self.invalid("the text in quotes is not of the type before them"))?)
             }
             _ if next == Some('(') && !is_operator(word) => Token::Function(word),
             _ => Token::Word(word),

@@ -3,13 +3,13 @@
 //! `'text'`, `12`, `12L`, `1.5`, `true`, `datetime'..'`, `guid'..'` and `X'..'` name the eight types of a property, so a
 //! literal is a [`Value`]. There is no literal for null: the service refuses it.
 
-use partita_model::{Guid, ServiceError, Ticks, Value};
+use partita_model::{Guid, Ticks, Value};
 use std::fmt;
 
 /// Reads a number: digits with an optional sign, fraction, exponent and suffix. What follows a number without white
 /// space belongs to it, so `12abc` arrives here and is refused.
-pub(crate) fn parse_number(text: &str) -> Result<Value, ServiceError> {
-    let number = match text.as_bytes().last() {
+pub(crate) fn parse_number(text: &str) -> Option<Value> {
+    match text.as_bytes().last() {
         _ if text == "-INF" => Some(Value::Double(f64::NEG_INFINITY)),
         Some(b'L' | b'l') => integer(&text[..text.len() - 1]).map(Value::Int64),
         Some(b'D' | b'd') => double(&text[..text.len() - 1]).map(Value::Double),
@@ -19,8 +19,7 @@ pub(crate) fn parse_number(text: &str) -> Result<Value, ServiceError> {
             Err(_) => Value::Int64(number),
         }),
         _ => double(text).map(Value::Double),
-    };
-    number.ok_or(ServiceError::RequestInputInvalid)
+    }
 }
 
 fn is_integer(text: &str) -> bool {
@@ -68,13 +67,12 @@ impl Prefix {
     }
 
     /// Reads what stands between the quotes.
-    pub(crate) fn value(self, content: &str) -> Result<Value, ServiceError> {
-        let value = match self {
+    pub(crate) fn value(self, content: &str) -> Option<Value> {
+        match self {
             Prefix::DateTime => Ticks::parse_iso(content).map(Value::DateTime),
             Prefix::Guid => Guid::parse(content).map(Value::Guid),
             Prefix::Binary => hexadecimal(content).map(Value::Binary),
-        };
-        value.ok_or(ServiceError::RequestInputInvalid)
+        }
     }
 }
 

@@ -82,7 +82,7 @@ impl Parser<'_> {
                     continue;
                 }
                 Some(Token::Word("not")) if matches!(self.pending.last(), Some(Pending::Compare(_))) => {
-                    return Err(ServiceError::RequestInputInvalid);
+                    return Err(self.lexer.invalid("a comparison needs a value, and not is none"));
                 }
                 Some(Token::Word("not")) => {
                     self.nest(Pending::Not)?;
@@ -91,7 +91,9 @@ impl Parser<'_> {
                 Some(Token::Word(name)) => Operand::Property(name.to_owned()),
                 Some(Token::Literal(value)) => Operand::Literal(value),
                 Some(Token::Function(_)) => return Err(ServiceError::NotImplemented),
-                Some(Token::Close) | None => return Err(ServiceError::RequestInputInvalid),
+                Some(Token::Close) | None => {
+                    return Err(self.lexer.invalid("a property, a value or a condition is missing"));
+                }
             };
             self.operands.push(operand);
             return Ok(());
@@ -101,7 +103,7 @@ impl Parser<'_> {
     fn nest(&mut self, pending: Pending) -> Result<(), ServiceError> {
         self.depth += 1;
         if self.depth > FILTER_DEPTH_MAX {
-            return Err(ServiceError::RequestInputInvalid);
+            return Err(self.lexer.invalid(format_args!("it is nested deeper than {FILTER_DEPTH_MAX} levels")));
         }
         self.pending.push(pending);
         Ok(())
@@ -137,7 +139,7 @@ impl Parser<'_> {
     fn finish(mut self) -> Result<Filter, ServiceError> {
         self.apply_preceding(Pending::Or)?;
         if !self.pending.is_empty() {
-            return Err(ServiceError::RequestInputInvalid);
+            return Err(self.lexer.invalid("a parenthesis is not closed"));
         }
         self.condition()
     }
@@ -187,7 +189,7 @@ impl Parser<'_> {
             (Operand::Literal(left), Operand::Literal(right)) => {
                 Filter::Boolean(compare(left.as_ref(), op, right.as_ref()))
             }
-            _ => return Err(ServiceError::RequestInputInvalid),
+            _ => return Err(self.lexer.invalid("before this, a comparison is not of a property and a value")),
         })
     }
 
@@ -206,7 +208,7 @@ impl Parser<'_> {
     fn count(&mut self) -> Result<(), ServiceError> {
         self.comparisons += 1;
         if self.comparisons > FILTER_COMPARISONS_MAX {
-            return Err(ServiceError::RequestInputInvalid);
+            return Err(self.lexer.invalid(format_args!("it has more than {FILTER_COMPARISONS_MAX} comparisons")));
         }
         Ok(())
     }

@@ -282,7 +282,19 @@ fn errors() {
         "a\u{A0}eq 1",
         "\0",
     ] {
-        check(text, ServiceError::RequestInputInvalid);
+        check_invalid(text);
+    }
+}
+
+/// Asserts that a text is refused as the service refuses it, with a line that says why.
+#[track_caller]
+fn check_invalid(text: &str) {
+    let shown: String = text.chars().take(100).collect();
+    match Filter::parse(text) {
+        Err(ServiceError::FilterInvalid { detail }) => {
+            assert!(detail.starts_with("\nThe filter at position "), "{detail}")
+        }
+        other => panic!("{shown}: {other:?}"),
     }
 }
 
@@ -291,7 +303,36 @@ fn messages() {
     for (text, code, message) in [
         ("aaa bbb ccc", "InvalidInput", "Syntax error at position 7 in 'aaa bbb ccc'."),
         ("1", "InvalidInput", "The $filter expression must evaluate to a single boolean value."),
-        ("P eq null", "InvalidInput", "One of the request inputs is not valid."),
+        (
+            "P eq null",
+            "InvalidInput",
+            "One of the request inputs is not valid.\nThe filter at position 5: nothing is ever null, since a property that is null is not stored.",
+        ),
+        (
+            "\u{1F600} gt",
+            "InvalidInput",
+            "One of the request inputs is not valid.\nThe filter at position 0: '\u{1F600}' cannot begin anything.",
+        ),
+        (
+            "Näme gt",
+            "InvalidInput",
+            "One of the request inputs is not valid.\nThe filter at position 7: a property, a value or a condition is missing.",
+        ),
+        (
+            "(a eq 1",
+            "InvalidInput",
+            "One of the request inputs is not valid.\nThe filter at position 7: a parenthesis is not closed.",
+        ),
+        (
+            "a eq 1 and b eq c",
+            "InvalidInput",
+            "One of the request inputs is not valid.\nThe filter at position 17: before this, a comparison is not of a property and a value.",
+        ),
+        (
+            "When ge datetime'yesterday'",
+            "InvalidInput",
+            "One of the request inputs is not valid.\nThe filter at position 8: the text in quotes is not of the type before them.",
+        ),
         (
             "startswith(a,'b')",
             "NotImplemented",
@@ -308,9 +349,9 @@ fn comparisons_are_counted() {
     let chain = |count: usize| vec!["RowKey eq 'x'"; count].join(" or ");
     let filter = Filter::parse(&chain(FILTER_COMPARISONS_MAX)).unwrap().unwrap();
     assert_eq!(filter.comparisons(), FILTER_COMPARISONS_MAX);
-    assert_eq!(Filter::parse(&chain(FILTER_COMPARISONS_MAX + 1)), Err(ServiceError::RequestInputInvalid));
+    check_invalid(&chain(FILTER_COMPARISONS_MAX + 1));
     let bare = vec!["true"; FILTER_COMPARISONS_MAX + 1].join(" and ");
-    assert_eq!(Filter::parse(&bare), Err(ServiceError::RequestInputInvalid));
+    check_invalid(&bare);
 }
 
 /// Texts as deep as allowed, with as much on each level as a text can have.
@@ -337,7 +378,7 @@ fn depth_is_limited() {
         "not ".repeat(1_000_000),
         "not(".repeat(1_000_000),
     ] {
-        assert_eq!(Filter::parse(&text), Err(ServiceError::RequestInputInvalid));
+        check_invalid(&text);
     }
     // What stands side by side is not deep.
     assert!(Filter::parse(&vec!["not (a eq 1)"; FILTER_COMPARISONS_MAX].join(" and ")).is_ok());
