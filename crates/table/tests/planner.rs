@@ -47,9 +47,12 @@ fn value() -> impl Strategy<Value = Value> {
 
 /// Rows by their keys. A map of texts is not in the order of the service, which is as well: order is asked of the service.
 fn rows() -> impl Strategy<Value = BTreeMap<(String, String), Vec<Property>>> {
+    btree_map((key(), key()), properties(), 0..40)
+}
+
+fn properties() -> impl Strategy<Value = Vec<Property>> {
     let properties = btree_map(select(&["A", "B", "C"][..]), value(), 0..3);
-    let properties = properties.prop_map(|named| named.into_iter().map(Property::from).collect::<Vec<_>>());
-    btree_map((key(), key()), properties, 0..40)
+    properties.prop_map(|named| named.into_iter().map(Property::from).collect())
 }
 
 /// Mostly about keys, so that plans have something to do.
@@ -318,4 +321,69 @@ fn a_plan_changes_nothing_but_the_cost_in_rocksdb() {
     let store = Arc::new(rocks(folder.path()));
     let service = runtime.block_on(TableService::open(store)).expect("an empty store opens");
     run(&service, &runtime, 400);
+}
+
+/// So many rows that the engine remembers numbers of them.
+const MANY_ROWS: usize = 1200;
+
+/// The key of one of many rows.
+fn many(number: usize) -> (String, String) {
+    (["a", "b"][number * 2 / MANY_ROWS].to_owned(), format!("{number:05}"))
+}
+
+/// Nearly all rows have the same properties, and some are given others between the questions. What was asked is asked again, and
+/// whoever was changed is asked for.
+#[test]
+fn what_is_remembered_of_rows_changes_nothing_but_the_cost() {
+    let runtime = runtime();
+    let folder = folder();
+    let store = Arc::new(rocks(folder.path()));
+    let service = runtime.block_on(TableService::open(store)).expect("an empty store opens");
+    let persistence = FileFailurePersistence::WithSource("regressions");
+    let config = ProptestConfig {
+        cases: 20,
+        max_shrink_iters: 100,
+        source_file: Some(file!()),
+        failure_persistence: Some(Box::new(persistence)),
+        ..ProptestConfig::default()
+    };
+    let rounds = vec(((0..MANY_ROWS, properties()), question()), 1..12);
+    let outcome = TestRunner::new(config).run(&(properties(), rounds), |(usual, rounds)| {
+        runtime.block_on(async {
+            let table = create(&service, "Rows").await;
+            let mut rows: BTreeMap<_, _> = (0..MANY_ROWS).map(|number| (many(number), usual.clone())).collect();
+            let mut timestamps = fill(&service, &table, &rows).await;
+            let mut outcome = Ok(());
+            for ((number, properties), question) in &rounds {
+                let equal = |Property { name, value }: &Property| Filter::Compare {
+                    property: name.clone(),
+                    op: Op::Eq,
+                    literal: value.clone(),
+                };
+                let wanted = properties.iter().map(|property| Question {
+                    filter: Some(equal(property)),
+                    rows_max: 1000,
+                    bytes_max: usize::MAX,
+                    ..question.clone()
+                });
+                let questions: Vec<Question> = wanted.chain([question.clone()]).collect();
+                for question in &questions {
+                    outcome = outcome.and(check(&service, &table, &rows, &timestamps, question).await);
+                }
+                let (partition, row) = many(*number);
+                let replace = change(&partition, &row, ChangeKind::Replace(properties.clone(), None));
+                let timestamp = apply_one(&service, &table, replace).await.expect("a row that is there");
+                timestamps.insert(many(*number), timestamp);
+                rows.insert(many(*number), properties.clone());
+                for question in &questions {
+                    outcome = outcome.and(check(&service, &table, &rows, &timestamps, question).await);
+                }
+            }
+            service.delete_table(ACCOUNT, &table.name).await.expect("the table is there");
+            outcome
+        })
+    });
+    if let Err(failure) = outcome {
+        panic!("{failure}");
+    }
 }
