@@ -9,7 +9,7 @@ use std::net::IpAddr;
 
 /// Answers a request that came to `listens`. On loopback a browser is the only way in for strangers, under a name of theirs;
 /// elsewhere the machine has names we do not know, and its figures are for whoever reaches the port.
-pub(crate) fn respond(state: &State, request: Request<Incoming>, listens: IpAddr) -> Response<Full<Bytes>> {
+pub(crate) async fn respond(state: &State, request: Request<Incoming>, listens: IpAddr) -> Response<Full<Bytes>> {
     let (head, _) = request.into_parts();
     let (status, content_type, body) = match (&head.method, head.uri.path()) {
         _ if listens.is_loopback() && host::of(&head).is_some_and(host::is_foreign) => (
@@ -18,9 +18,9 @@ pub(crate) fn respond(state: &State, request: Request<Incoming>, listens: IpAddr
             "not by this name: use an address or localhost\n".to_owned(),
         ),
         (&Method::GET, "/livez") => (StatusCode::OK, "text/plain", "alive\n".to_owned()),
-        (&Method::GET, "/readyz") => match state.service.store().writes_refused() {
-            None => (StatusCode::OK, "text/plain", "ready\n".to_owned()),
-            Some(why) => (StatusCode::SERVICE_UNAVAILABLE, "text/plain", format!("takes no writes: {why}\n")),
+        (&Method::GET, "/readyz") => match state.service.store().ready().await {
+            Ok(()) => (StatusCode::OK, "text/plain", "ready\n".to_owned()),
+            Err(why) => (StatusCode::SERVICE_UNAVAILABLE, "text/plain", format!("{why}\n")),
         },
         (&Method::GET, "/metrics") => {
             let content_type = "application/openmetrics-text; version=1.0.0; charset=utf-8";

@@ -165,7 +165,7 @@ impl Server {
                 stopped.clone(),
                 move |request, _| {
                     let state = admin_state.clone();
-                    async move { admin::respond(&state, request, address.ip()) }
+                    async move { admin::respond(&state, request, address.ip()).await }
                 },
             )));
             address

@@ -1,11 +1,12 @@
 //! A server whose database is slow, silent, cut off, read-only or full: it answers in bounded time that it is busy or that it does not know,
 //! nothing else, and goes on by itself. What the engine makes of each is tested in `store-postgres`.
 
-use partita_testing::http::{Connection, PATIENCE, Request, Response, entity};
+use partita_testing::http::{Connection, PATIENCE, Request, Response, ask_admin, entity};
 use partita_testing::postgres::Postgres;
 use partita_testing::proxy::{Mode, Proxy};
 use partita_testing::server::TestServer;
 use std::collections::BTreeMap;
+use std::net::SocketAddr;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
@@ -42,6 +43,22 @@ fn is_trouble(response: &Response) -> bool {
     matches!((outcome.0, outcome.1.as_str()), (503, "ServerBusy") | (500, "OperationTimedOut"))
 }
 
+/// Asks whether it is ready until the answer is this one, and never waits for one much longer than two seconds.
+#[track_caller]
+fn until_ready_is(admin: SocketAddr, status: u16) -> Response {
+    let begun = Instant::now();
+    loop {
+        let asked = Instant::now();
+        let response = ask_admin(admin, "/readyz");
+        assert!(asked.elapsed() < Duration::from_secs(10), "{:?} for {response:?}", asked.elapsed());
+        if response.status == status {
+            return response;
+        }
+        assert!(begun.elapsed() < PATIENCE, "still {response:?}");
+        std::thread::sleep(Duration::from_millis(20));
+    }
+}
+
 /// A server with a table behind a proxy.
 fn server_behind_proxy(parameters: &str) -> Option<(TestServer, Proxy)> {
     let url = Postgres::shared()?.database();
@@ -69,12 +86,43 @@ fn a_silent_database_is_not_waited_for_longer_than_asked() {
     let Some((server, proxy)) = server_behind_proxy("") else { return };
     server.send(insert("before")).expect(201);
     proxy.set(Mode::Hold);
+    let admin = server.admin;
+    std::thread::scope(|scope| {
+        for _ in 0..4 {
+            scope.spawn(move || {
+                let unready = until_ready_is(admin, 503);
+                assert_eq!(unready.text(), "the database does not answer\n");
+            });
+        }
+    });
+    ask_admin(server.admin, "/livez").expect(200);
     let timed_out = (500, "OperationTimedOut".to_owned());
     assert_eq!(server.send(insert("during").query("timeout=1")).outcome(), timed_out);
     assert_eq!(server.send(get("before").query("timeout=1")).outcome(), timed_out);
     proxy.set(Mode::Pass);
+    until_ready_is(server.admin, 200);
     until_it_works(&server, &get("before"));
     until_it_works(&server, &insert("behind"));
+}
+
+/// Whoever spreads requests over nodes learns which of them has lost its database, and when it is back; nobody has to send a
+/// request for that.
+#[test]
+fn a_node_without_its_database_is_not_ready() {
+    let Some(postgres) = Postgres::start() else { return };
+    let url = postgres.database().replace("postgres@", "postgres:s3cret@");
+    let server = TestServer::on_database(&url);
+    ask_admin(server.admin, "/readyz").expect(200);
+    for mode in ["fast", "immediate"] {
+        postgres.stop(mode);
+        let why = until_ready_is(server.admin, 503).text();
+        assert!(why.starts_with("no connection to the database: "), "{why}");
+        assert!(!why.contains("s3cret"), "{why}");
+        ask_admin(server.admin, "/livez").expect(200);
+        postgres.start_again();
+        until_ready_is(server.admin, 200);
+    }
+    server.create(TABLE);
 }
 
 /// Whoever has the only connection is stuck, and all others are told so long before their time is over.
@@ -163,7 +211,10 @@ fn a_read_only_database_is_said_to_be_busy() {
     set_read_only("on");
     let refused = server.send(insert("r"));
     assert!(is_trouble(&refused), "{refused:?}");
+    let unready = until_ready_is(server.admin, 503).text();
+    assert!(unready.contains("does not allow writes"), "{unready}");
     set_read_only("off");
+    until_ready_is(server.admin, 200);
     until_it_works(&server, &insert("s"));
     assert_eq!(server.rows(TABLE), "p/s");
 }

@@ -3,6 +3,7 @@
 //! ```text
 //! options   the URL: where the database is and how many connections are kept
 //! pool      connections that are alive, each with its statements prepared
+//! readiness whether the database answers, for whoever sends requests here
 //! schema    the tables, made by whoever comes first, and brought to a later format when that is asked for
 //! sql       every statement, once, with the plan it must get
 //! commit    one round trip for the common cases, retries, what became of a commit
@@ -20,6 +21,7 @@ mod commit;
 mod failure;
 mod options;
 mod pool;
+mod readiness;
 mod scan;
 mod schema;
 pub mod sql;

@@ -10,6 +10,7 @@
 
 use crate::failure::{Failure, words};
 use crate::options::Options;
+use crate::readiness::LastAnswer;
 use crate::schema;
 use crate::sql::{self, Engine};
 use partita_store::{Error, Result};
@@ -38,6 +39,7 @@ pub(crate) struct Pool {
     permits: Semaphore,
     idle: Mutex<Vec<Connection>>,
     pub(crate) opened: AtomicU64,
+    pub(crate) last_answer: LastAnswer,
 }
 
 /// A connection with its statements.
@@ -121,7 +123,8 @@ impl Pool {
     /// A pool that has not connected yet.
     pub(crate) fn new(options: Options) -> Pool {
         let permits = Semaphore::new(options.connections);
-        Pool { options, engine: OnceLock::new(), permits, idle: Mutex::default(), opened: AtomicU64::new(0) }
+        let (opened, last_answer) = (AtomicU64::new(0), LastAnswer::new());
+        Pool { options, engine: OnceLock::new(), permits, idle: Mutex::default(), opened, last_answer }
     }
 
     /// The sentence for a reason.
@@ -215,7 +218,7 @@ impl Pool {
     }
 
     /// Connects without preparing anything.
-    async fn connect_bare(&self) -> std::result::Result<Client, PgError> {
+    pub(crate) async fn connect_bare(&self) -> std::result::Result<Client, PgError> {
         let config = &self.options.config;
         let client = match self.options.tls.clone() {
             None => run(config.connect(NoTls).await?),
@@ -265,6 +268,7 @@ impl Lease<'_> {
     /// Gives the connection back: everything it was asked was answered, or will be without anybody waiting.
     pub(crate) fn give_back(mut self) {
         if let Some(connection) = self.connection.take().filter(|connection| !connection.client.is_closed()) {
+            self.pool.last_answer.note();
             self.pool.idle().push(connection);
         }
     }

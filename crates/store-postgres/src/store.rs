@@ -165,6 +165,10 @@ impl Store for PostgresStore {
         self.shared.commit(batch).await
     }
 
+    async fn ready(&self) -> std::result::Result<(), String> {
+        self.shared.pool.ready().await
+    }
+
     fn is_shared(&self) -> bool {
         true
     }

@@ -115,6 +115,7 @@ async fn a_pool_that_is_exhausted_says_so() {
         Err(Error::Unavailable(why)) => assert!(why.contains("all 1 connections"), "{why}"),
         other => panic!("{other:?}"),
     }
+    store.ready().await.expect("who waits for locks is not without a database");
     other.batch_execute("COMMIT").await.expect("locks can be given back");
     commit.await.expect("it does not panic").expect("it goes on");
     assert_eq!(value(&store).await.expect("it is there"), "new");

@@ -271,6 +271,15 @@ pub trait Store: fmt::Debug + Send + Sync + 'static {
         None
     }
 
+    /// Whether reads and changes can be expected to work now; if not, why, in words that hold no secret. Answers within about two
+    /// seconds, whatever has gone silent.
+    async fn ready(&self) -> std::result::Result<(), String> {
+        match self.writes_refused() {
+            None => Ok(()),
+            Some(why) => Err(format!("takes no writes: {why}")),
+        }
+    }
+
     /// Whether other processes write to the same rows, so that whoever keeps a copy of some has to look at them again.
     fn is_shared(&self) -> bool {
         false

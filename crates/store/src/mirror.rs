@@ -201,6 +201,11 @@ impl<L: Store, R: Store> Store for Mirror<L, R> {
         self.left.writes_refused().or_else(|| self.right.writes_refused())
     }
 
+    async fn ready(&self) -> std::result::Result<(), String> {
+        self.left.ready().await?;
+        self.right.ready().await
+    }
+
     fn is_shared(&self) -> bool {
         self.left.is_shared() || self.right.is_shared()
     }

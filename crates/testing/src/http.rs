@@ -294,6 +294,13 @@ impl Connection {
     }
 }
 
+/// Asks an admin port.
+#[track_caller]
+pub fn ask_admin(address: SocketAddr, path: &str) -> Response {
+    let request = format!("GET {path} HTTP/1.1\r\nHost: {address}\r\n\r\n");
+    Connection::open(address).exchange(request.as_bytes())
+}
+
 /// A socket that fails rather than waits for ever.
 pub fn tcp(address: SocketAddr) -> TcpStream {
     try_tcp(address).expect("the server listens")

@@ -1,6 +1,6 @@
 //! The real binary as a process of its own.
 
-use crate::http::{Connection, PATIENCE, Request, Response};
+use crate::http::{Connection, PATIENCE, Request, Response, ask_admin};
 use crate::signing;
 use std::io::{BufRead, BufReader, Read};
 use std::net::SocketAddr;
@@ -148,8 +148,7 @@ impl Process {
     /// Asks the admin port.
     #[track_caller]
     pub fn ask_admin(&self, path: &str) -> Response {
-        let request = format!("GET {path} HTTP/1.1\r\nHost: {}\r\n\r\n", self.admin);
-        Connection::open(self.admin).exchange(request.as_bytes())
+        ask_admin(self.admin, path)
     }
 }
 

@@ -14,6 +14,7 @@ use tokio::runtime::Runtime;
 /// A server in memory on a free port, with a connection to it; stopped when it goes out of scope.
 pub struct TestServer {
     pub address: SocketAddr,
+    pub admin: SocketAddr,
     connection: RefCell<Option<Connection>>,
     server: Option<Server>,
     runtime: Option<Runtime>,
@@ -61,7 +62,8 @@ impl TestServer {
         });
         let server = server.expect("the server starts");
         let address = server.table;
-        TestServer { address, connection: RefCell::new(None), server: Some(server), runtime: Some(runtime) }
+        let admin = server.admin.expect("it was given a port");
+        TestServer { address, admin, connection: RefCell::new(None), server: Some(server), runtime: Some(runtime) }
     }
 
     /// A server that has these tables.
