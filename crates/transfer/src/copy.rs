@@ -85,16 +85,6 @@ pub struct Written {
 }
 
 impl<F: Account, T: Account> Copy<'_, F, T> {
-    /// Whether there is such a table at the source.
-    pub async fn source_exists(&self) -> Result<bool> {
-        has_rows(self.from, self.table).await.map(|found| found.is_some())
-    }
-
-    /// Whether there is such a table at the target: with rows, without, or `None`.
-    pub async fn target_has_rows(&self) -> Result<Option<bool>> {
-        has_rows(self.to, self.to_table).await
-    }
-
     /// Writes what the target lacks.
     pub async fn write(&self, progress: &mut Progress) -> Result<Written> {
         let sink = |mode, count| {
@@ -174,7 +164,7 @@ impl<F: Account, T: Account> Copy<'_, F, T> {
 }
 
 /// Whether a table has rows, or `None` if there is no such table.
-async fn has_rows(account: &impl Account, table: &str) -> Result<Option<bool>> {
+pub async fn has_rows(account: &impl Account, table: &str) -> Result<Option<bool>> {
     let first = async {
         let mut rows = account.rows(table)?;
         while let Some(page) = rows.next_page().await? {

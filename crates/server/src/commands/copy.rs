@@ -9,7 +9,7 @@ use crate::store_account::StoreAccount;
 use clap::{Args, ValueEnum};
 use partita_transfer::copy::{self, Account, Existing};
 use partita_transfer::{Error, Progress, count};
-use place::{Opened, Place, Store};
+use place::{Opened, Place};
 use std::fmt::Display;
 
 /// Copies tables between services, data folders and databases, and verifies that they are the same in both.
@@ -65,6 +65,12 @@ struct Totals {
     without_policies: Vec<String>,
 }
 
+/// An account of the source, and what is copied of it.
+struct Tables {
+    account: String,
+    pairs: Vec<Pair>,
+}
+
 /// A table and how it is called here and there.
 struct Pair {
     label: String,
@@ -86,9 +92,11 @@ impl Copy {
         from.check_differs(&to, self.new_name.is_some())?;
         let totals = block_on(async {
             let from = from.open(false).await?;
+            // What is asked for is looked for before anything is made at the target.
+            let accounts = self.accounts(&from, &to).await.map_err(|error| error.to_string())?;
             let to = to.open(!self.verify_only).await?;
             let mut totals = Totals::default();
-            let done = self.between(&from, &to, &mut totals).await;
+            let done = self.between(&from, &to, &accounts, &mut totals).await;
             // What was copied is on the disk before anything is said of it.
             to.close();
             done.map(|()| totals).map_err(|error| error.to_string())
@@ -96,42 +104,58 @@ impl Copy {
         totals.conclude(self.verify_only)
     }
 
-    async fn between(&self, from: &Opened, to: &Opened, totals: &mut Totals) -> Result<(), Error> {
-        match (from, to) {
-            (Opened::Service(from), Opened::Service(to)) => match self.account {
-                Some(_) => Err(Error::Option("--account is for folders and databases.".into())),
-                None => self.account(from, to, "", totals).await,
-            },
-            (Opened::Service(from), Opened::Store(to)) => {
-                let to = to.account(self.account.as_deref().unwrap_or(&from.0.account));
-                self.account(from, &to, "", totals).await
+    /// What is to be copied, of which there is something.
+    async fn accounts(&self, from: &Opened, to: &Place) -> Result<Vec<Tables>, Error> {
+        let mut all = Vec::new();
+        match from {
+            Opened::Service(_) if self.account.is_some() && matches!(to, Place::Service(_)) => {
+                return Err(Error::Option("--account is for folders and databases.".into()));
             }
-            (Opened::Store(from), Opened::Service(to)) => {
-                let account = self.account.as_deref().unwrap_or(&to.0.account);
-                let accounts = from.service.accounts();
-                if !accounts.contains(account) {
-                    let (name, known) = (&from.name, accounts.into_iter().collect::<Vec<_>>().join(", "));
+            Opened::Service(from) => all.push(self.tables(from, &from.0.account, "").await?),
+            Opened::Store(from) => {
+                let known = from.service.accounts();
+                let (named, is_alone) = match to {
+                    Place::Service(to) => (Some(self.account.as_ref().unwrap_or(&to.account)), true),
+                    _ => (self.account.as_ref(), false),
+                };
+                if let Some(account) = named.filter(|account| !known.contains(*account)) {
+                    let (name, known) = (&from.name, known.into_iter().collect::<Vec<_>>().join(", "));
                     return Err(Error::Option(format!(
                         "There is no account {account} in {name}; --account names one that is there: {known}."
                     )));
                 }
-                self.account(&from.account(account), to, "", totals).await
+                for account in known.iter().filter(|account| named.is_none_or(|named| named == *account)) {
+                    let prefix = if is_alone { String::new() } else { format!("{account}/") };
+                    all.push(self.tables(&from.account(account), account, &prefix).await?);
+                }
             }
-            (Opened::Store(from), Opened::Store(to)) => self.stores(from, to, totals).await,
+        }
+        match all.iter().all(|account| account.pairs.is_empty()) {
+            true => Err(Error::Option("There are no tables at the source.".into())),
+            false => Ok(all),
         }
     }
 
-    /// Copies the tables of one account or all, and of whole accounts what they have set for their service too.
-    async fn stores(&self, from: &Store, to: &Store, totals: &mut Totals) -> Result<(), Error> {
-        let accounts = match &self.account {
-            Some(account) => vec![account.clone()],
-            None => from.service.accounts().into_iter().collect(),
-        };
-        for account in accounts {
-            let ends = (from.account(&account), to.account(&account));
-            self.account(&ends.0, &ends.1, &format!("{account}/"), totals).await?;
-            if self.tables.is_empty() && !self.verify_only {
-                copy_service_properties(&ends.0, &ends.1).await?;
+    async fn between(&self, from: &Opened, to: &Opened, accounts: &[Tables], totals: &mut Totals) -> Result<(), Error> {
+        for tables in accounts {
+            let account = &tables.account;
+            match (from, to) {
+                (Opened::Service(from), Opened::Service(to)) => self.account(from, to, tables, totals).await?,
+                (Opened::Service(from), Opened::Store(to)) => {
+                    let to = to.account(self.account.as_ref().unwrap_or(account));
+                    self.account(from, &to, tables, totals).await?;
+                }
+                (Opened::Store(from), Opened::Service(to)) => {
+                    self.account(&from.account(account), to, tables, totals).await?;
+                }
+                (Opened::Store(from), Opened::Store(to)) => {
+                    let ends = (from.account(account), to.account(account));
+                    self.account(&ends.0, &ends.1, tables, totals).await?;
+                    // Of whole accounts also what they have set for their service.
+                    if self.tables.is_empty() && !self.verify_only {
+                        copy_service_properties(&ends.0, &ends.1).await?;
+                    }
+                }
             }
         }
         Ok(())
@@ -141,12 +165,11 @@ impl Copy {
         &self,
         from: &F,
         to: &T,
-        prefix: &str,
+        tables: &Tables,
         totals: &mut Totals,
     ) -> Result<(), Error> {
-        let pairs = self.pairs(from, prefix).await?;
         let mut missing = Vec::new();
-        for pair in &pairs {
+        for pair in &tables.pairs {
             if !self.check(&self.copy(from, to, pair)).await? {
                 missing.push(&pair.to);
             }
@@ -154,14 +177,14 @@ impl Copy {
         for table in missing {
             to.create_table(table).await?;
         }
-        for pair in &pairs {
+        for pair in &tables.pairs {
             self.table(&self.copy(from, to, pair), &pair.label, totals).await?;
         }
         Ok(())
     }
 
-    /// The tables that were asked for.
-    async fn pairs(&self, from: &impl Account, prefix: &str) -> Result<Vec<Pair>, Error> {
+    /// The tables of an account that were asked for, all of which are there.
+    async fn tables(&self, from: &impl Account, account: &str, prefix: &str) -> Result<Tables, Error> {
         let tables = match self.tables.is_empty() {
             false => self.tables.clone(),
             true => from.tables().await.map_err(|error| match error {
@@ -171,11 +194,16 @@ impl Copy {
                 error => error,
             })?,
         };
+        for table in &self.tables {
+            if copy::has_rows(from, table).await?.is_none() {
+                return Err(no_table(table, from));
+            }
+        }
         let pair = |from: String| match &self.new_name {
             Some(to) => Pair { label: format!("{prefix}{from} as {to}"), from, to: to.clone() },
             None => Pair { label: format!("{prefix}{from}"), to: from.clone(), from },
         };
-        Ok(tables.into_iter().map(pair).collect())
+        Ok(Tables { account: account.to_owned(), pairs: tables.into_iter().map(pair).collect() })
     }
 
     fn copy<'c, F, T>(&self, from: &'c F, to: &'c T, pair: &'c Pair) -> copy::Copy<'c, F, T> {
@@ -187,15 +215,10 @@ impl Copy {
         copy::Copy { from, table: &pair.from, to, to_table: &pair.to, existing, connections: self.connections }
     }
 
-    /// Sees that the table can be copied before any is, and whether it is at the target.
+    /// Sees that the target can take the table before any is copied, and whether it is there.
     async fn check<F: Account, T: Account>(&self, copy: &copy::Copy<'_, F, T>) -> Result<bool, Error> {
-        let missing =
-            |table: &str, place: &dyn Display| Error::Option(format!("There is no table {table} in {place}."));
-        if !copy.source_exists().await? {
-            return Err(missing(copy.table, copy.from));
-        }
-        match copy.target_has_rows().await? {
-            None if self.verify_only => Err(missing(copy.to_table, copy.to)),
+        match copy::has_rows(copy.to, copy.to_table).await? {
+            None if self.verify_only => Err(no_table(copy.to_table, copy.to)),
             Some(true) if self.mode == ModeName::Insert && !self.resume && !self.verify_only => {
                 Err(Error::Option(format!(
                     "{} in {} has rows already: give --resume to go on with a copy that ended early, or --mode replace or \
@@ -250,6 +273,10 @@ impl Copy {
     }
 }
 
+fn no_table(table: &str, place: &impl Display) -> Error {
+    Error::Option(format!("There is no table {table} in {place}."))
+}
+
 async fn copy_service_properties(from: &StoreAccount, to: &StoreAccount) -> Result<(), Error> {
     let properties = from.service.service_properties(&from.account);
     if to.service.service_properties(&to.account) == properties {
@@ -266,9 +293,6 @@ impl Totals {
                 "partita: Access policies were not copied, for that takes the account's key at both ends: {}.",
                 self.without_policies.join(", ")
             );
-        }
-        if self.tables == 0 {
-            return Err("There are no tables at the source.".into());
         }
         let all = count(self.tables, "table");
         if self.different > 0 {

@@ -223,7 +223,7 @@ fn a_source_that_is_written_to_is_noticed() {
     let proxy = Proxy::start(from.address);
     let (source, target) = (connection_string(proxy.address), connection_string(to.address));
     let copy = ["copy", "--from", &source, "--to", &target];
-    // Two pages of a thousand rows, some 400 KB each: one to see that the table is there, one to copy.
+    // Two pages of a thousand rows, some 400 KB each.
     proxy.allow(1_000_000);
     let child = command().args(copy).spawn().expect("it starts");
     wait_for_row(&to, "Ledger");
@@ -268,6 +268,7 @@ fn wrong_inputs() {
     let service = connection_string(process.address);
     let (place, nobody) = (folder(), connection_string("127.0.0.1:1".parse().expect("an address")));
     let empty = text(place.path());
+    let new = place.path().join("new");
     let other = Process::start(&["--in-memory"]);
     let without_tables = connection_string(other.address);
     for (arguments, says) in [
@@ -279,8 +280,10 @@ fn wrong_inputs() {
         (&["--from", &nobody, "--to", &service], "cannot be reached"),
         (&["--from", &service, "--to", &service], "Both ends are"),
         (&["--from", &without_tables, "--to", &service], "There are no tables at the source"),
+        (&["--from", &without_tables, "--to", text(&new)], "There are no tables at the source"),
         (&["--from", empty, "--to", empty], "Both ends are"),
         (&["--from", &service, "--to", empty, "--table", "People,Nobody"], "There is no table Nobody in"),
+        (&["--from", &service, "--to", text(&new), "--table", "Poeple"], "There is no table Poeple in"),
         (
             &["--from", &service, "--to", empty, "--table", "People,Other", "--as", "Third"],
             "--as is for a single table",
@@ -291,4 +294,6 @@ fn wrong_inputs() {
         let (_, said) = fail(&[&["copy"], arguments].concat());
         assert!(said.contains(says) && !said.contains("s3cret") && !said.contains(KEY), "{arguments:?}: {said}");
     }
+    let left: Vec<_> = fs::read_dir(place.path()).expect("it is there").collect();
+    assert!(left.is_empty(), "nothing is made for a copy that is none: {left:?}");
 }
