@@ -1,6 +1,8 @@
 //! An account of a store as one end of a copy, without a server and HTTP between.
 
-use partita_model::{EntityView, IfMatch, PartitionKey, Position, RowKey, ServiceError, StoredAccessPolicy, TableName};
+use partita_model::{
+    EntityView, IfMatch, PartitionKey, Position, RowKey, ServiceError, ServiceProperties, StoredAccessPolicy, TableName,
+};
 use partita_table::{Change, ChangeError, ChangeKind, EntityQuery, Table, TableQuery, TableService};
 use partita_transfer::client::Mode;
 use partita_transfer::copy::Account;
@@ -78,6 +80,15 @@ impl Account for StoreAccount {
     async fn set_access_policies(&self, table: &str, policies: &[StoredAccessPolicy]) -> Result<bool> {
         let set = self.service.set_access_policies(&self.account, &name(table)?, policies.to_vec()).await;
         set.map(|()| true).map_err(|error| refused(&error, None))
+    }
+
+    async fn service_properties(&self) -> Result<ServiceProperties> {
+        Ok((*self.service.service_properties(&self.account)).clone())
+    }
+
+    async fn set_service_properties(&self, properties: &ServiceProperties) -> Result<()> {
+        let set = self.service.update_service_properties(&self.account, |target| properties.clone_into(target)).await;
+        set.map_err(|error| refused(&error, None))
     }
 }
 

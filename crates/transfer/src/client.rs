@@ -13,9 +13,9 @@ use http::{HeaderMap, Method, Request, StatusCode};
 use http_body_util::{BodyExt, Full, Limited};
 use hyper::client::conn::http1::SendRequest;
 use partita_auth::{Scheme, TableRequest, sign, string_to_sign};
-use partita_model::{StoredAccessPolicy, Ticks};
+use partita_model::{ServiceProperties, StoredAccessPolicy, Ticks};
 use partita_wire::url::entity_path;
-use partita_wire::xml::access_policies;
+use partita_wire::xml::{access_policies, service_properties};
 use serde::Deserialize;
 use serde_json::value::RawValue;
 use std::sync::Arc;
@@ -23,6 +23,10 @@ use std::sync::atomic::Ordering;
 use std::time::{Duration, SystemTime};
 use tokio_rustls::TlsConnector;
 
+/// The service itself, among resources.
+const SERVICE: &str = "restype=service";
+/// The byte order mark.
+const MARK: &[u8] = "\u{FEFF}".as_bytes();
 const VERSION: &str = "2019-02-02";
 /// With all that can be said of types: Azurite leaves out that of a Double otherwise.
 const ACCEPT: &str = "application/json;odata=fullmetadata";
@@ -202,10 +206,31 @@ impl Client {
     /// Replaces the stored access policies of a table.
     pub async fn set_access_policies(&mut self, table: &str, policies: &[StoredAccessPolicy]) -> Result<()> {
         let path = format!("/{table}");
-        let document = access_policies::print(policies);
-        // The mark is for readers of answers.
-        let body = document.strip_prefix("\u{FEFF}".as_bytes()).unwrap_or(&document).to_vec();
+        let body = without_mark(access_policies::print(policies));
         let call = Call { method: Method::PUT, comp: Some("acl"), ..Call::post(&path, "application/xml", body) };
+        self.call(&call).await.map(drop)
+    }
+
+    /// What the account has set for its service.
+    pub async fn service_properties(&mut self) -> Result<ServiceProperties> {
+        let call = Call { comp: Some("properties"), ..Call::get("/", SERVICE.to_owned()) };
+        let answer = self.call(&call).await?;
+        let update = service_properties::parse(&answer.body)
+            .map_err(|error| Error::Different(format!("what is set there is not understood: {error}")))?;
+        let mut properties = ServiceProperties::default();
+        update.apply(&mut properties);
+        Ok(properties)
+    }
+
+    /// Replaces what the account has set for its service.
+    pub async fn set_service_properties(&mut self, properties: &ServiceProperties) -> Result<()> {
+        let body = without_mark(service_properties::print(properties));
+        let call = Call {
+            method: Method::PUT,
+            query: SERVICE.to_owned(),
+            comp: Some("properties"),
+            ..Call::post("/", "application/xml", body)
+        };
         self.call(&call).await.map(drop)
     }
 
@@ -333,6 +358,14 @@ impl Client {
         }
         request.body(Full::new(call.body.clone())).expect("what was not made here was checked")
     }
+}
+
+/// A document as it is sent: the mark at its beginning is for readers of answers.
+fn without_mark(mut document: Vec<u8>) -> Vec<u8> {
+    if document.starts_with(MARK) {
+        document.drain(..MARK.len());
+    }
+    document
 }
 
 fn odd(why: String) -> Error {

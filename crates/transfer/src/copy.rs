@@ -11,7 +11,7 @@ use crate::client::Mode;
 use crate::merge::{Merge, Pair};
 use crate::table_sink::{TableSink, Writer};
 use crate::{Error, Progress, Result, Sink, Source};
-use partita_model::StoredAccessPolicy;
+use partita_model::{ServiceProperties, StoredAccessPolicy};
 use sha2::{Digest, Sha256};
 use std::fmt;
 
@@ -43,6 +43,12 @@ pub trait Account: fmt::Display + Send + Sync {
         table: &str,
         policies: &[StoredAccessPolicy],
     ) -> impl Future<Output = Result<bool>> + Send;
+
+    /// What the account has set for its service.
+    fn service_properties(&self) -> impl Future<Output = Result<ServiceProperties>> + Send;
+
+    /// Replaces it.
+    fn set_service_properties(&self, properties: &ServiceProperties) -> impl Future<Output = Result<()>> + Send;
 }
 
 /// What becomes of rows that are at the target already.
@@ -160,6 +166,38 @@ impl<F: Account, T: Account> Copy<'_, F, T> {
 
     fn merge(&self) -> Result<Merge> {
         Ok(Merge::new(self.from.rows(self.table)?, self.to.rows(self.to_table)?))
+    }
+}
+
+/// Copies what an account has set for its service, unless the target has set something else that shall stay. If it is not the
+/// same in the end, the answer is a sentence that says why.
+pub async fn write_service_properties<F, T>(from: &F, to: &T, existing: Existing) -> Result<Option<String>>
+where
+    F: Account,
+    T: Account,
+{
+    let refused = |place: &dyn fmt::Display, error| match error {
+        // Not every signature may do this, and not every service does.
+        Error::Refused { status: 400..=499 | 501, .. } | Error::Different(_) => {
+            Ok(Some(format!("The service properties were not copied. {place}: {error}")))
+        }
+        error => Err(error),
+    };
+    let properties = match from.service_properties().await {
+        Ok(properties) => properties,
+        Err(error) => return refused(from, error),
+    };
+    let found = match to.service_properties().await {
+        Ok(found) if found == properties => return Ok(None),
+        Ok(found) => found,
+        Err(error) => return refused(to, error),
+    };
+    if existing == Existing::Keep && found != ServiceProperties::default() {
+        return Ok(Some(format!("The service properties of {to} are others and stay; --mode replace copies them.")));
+    }
+    match to.set_service_properties(&properties).await {
+        Ok(()) => Ok(None),
+        Err(error) => refused(to, error),
     }
 }
 

@@ -6,7 +6,7 @@ use crate::copy::Account;
 use crate::query::TableQuery;
 use crate::table_sink::Writer;
 use crate::{Entity, Error, Result};
-use partita_model::StoredAccessPolicy;
+use partita_model::{ServiceProperties, StoredAccessPolicy};
 use std::fmt;
 use std::sync::Arc;
 
@@ -62,6 +62,14 @@ impl Account for Remote {
     async fn set_access_policies(&self, table: &str, policies: &[StoredAccessPolicy]) -> Result<bool> {
         let done = self.client()?.set_access_policies(table, policies).await;
         self.known(done).map(|done| done.is_some())
+    }
+
+    async fn service_properties(&self) -> Result<ServiceProperties> {
+        self.client()?.service_properties().await
+    }
+
+    async fn set_service_properties(&self, properties: &ServiceProperties) -> Result<()> {
+        self.client()?.set_service_properties(properties).await
     }
 }
 

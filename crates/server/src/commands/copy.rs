@@ -5,7 +5,6 @@ mod place;
 use super::{block_on, parse_table};
 use crate::accounts;
 use crate::config::Secret;
-use crate::store_account::StoreAccount;
 use clap::{Args, ValueEnum};
 use partita_transfer::copy::{self, Account, Existing};
 use partita_transfer::{Error, Progress, count};
@@ -63,6 +62,8 @@ struct Totals {
     different: u64,
     /// Tables whose access policies could not be copied.
     without_policies: Vec<String>,
+    /// Sentences on what else could not be copied.
+    notes: Vec<String>,
 }
 
 /// An account of the source, and what is copied of it.
@@ -151,10 +152,6 @@ impl Copy {
                 (Opened::Store(from), Opened::Store(to)) => {
                     let ends = (from.account(account), to.account(account));
                     self.account(&ends.0, &ends.1, tables, totals).await?;
-                    // Of whole accounts also what they have set for their service.
-                    if self.tables.is_empty() && !self.verify_only {
-                        copy_service_properties(&ends.0, &ends.1).await?;
-                    }
                 }
             }
         }
@@ -179,6 +176,10 @@ impl Copy {
         }
         for pair in &tables.pairs {
             self.table(&self.copy(from, to, pair), &pair.label, totals).await?;
+        }
+        // Of whole accounts also what they have set for their service.
+        if self.tables.is_empty() && !self.verify_only {
+            totals.notes.extend(copy::write_service_properties(from, to, self.existing()).await?);
         }
         Ok(())
     }
@@ -207,12 +208,16 @@ impl Copy {
     }
 
     fn copy<'c, F, T>(&self, from: &'c F, to: &'c T, pair: &'c Pair) -> copy::Copy<'c, F, T> {
-        let existing = match self.mode {
+        let (existing, connections) = (self.existing(), self.connections);
+        copy::Copy { from, table: &pair.from, to, to_table: &pair.to, existing, connections }
+    }
+
+    fn existing(&self) -> Existing {
+        match self.mode {
             ModeName::Insert => Existing::Keep,
             ModeName::Replace => Existing::Replace,
             ModeName::Mirror => Existing::Mirror,
-        };
-        copy::Copy { from, table: &pair.from, to, to_table: &pair.to, existing, connections: self.connections }
+        }
     }
 
     /// Sees that the target can take the table before any is copied, and whether it is there.
@@ -277,15 +282,6 @@ fn no_table(table: &str, place: &impl Display) -> Error {
     Error::Option(format!("There is no table {table} in {place}."))
 }
 
-async fn copy_service_properties(from: &StoreAccount, to: &StoreAccount) -> Result<(), Error> {
-    let properties = from.service.service_properties(&from.account);
-    if to.service.service_properties(&to.account) == properties {
-        return Ok(());
-    }
-    let set = to.service.update_service_properties(&to.account, |target| (*properties).clone_into(target)).await;
-    set.map_err(|error| Error::Option(format!("The service properties of {to} cannot be set: {error}")))
-}
-
 impl Totals {
     fn conclude(self, verify_only: bool) -> Result<(), String> {
         if !self.without_policies.is_empty() {
@@ -293,6 +289,9 @@ impl Totals {
                 "partita: Access policies were not copied, for that takes the account's key at both ends: {}.",
                 self.without_policies.join(", ")
             );
+        }
+        for note in &self.notes {
+            eprintln!("partita: {note}");
         }
         let all = count(self.tables, "table");
         if self.different > 0 {

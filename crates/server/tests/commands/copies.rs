@@ -5,7 +5,7 @@ use crate::proxy::Proxy;
 use partita_testing::http::{PATIENCE, Request, entity};
 use partita_testing::postgres::Postgres;
 use partita_testing::process::{Process, accounts_argument, command};
-use partita_testing::signing::{OTHER_ACCOUNT, table_sas, token};
+use partita_testing::signing::{OTHER_ACCOUNT, account_sas, table_sas, token};
 use std::time::{Duration, Instant};
 
 const POLICIES: &str = "<SignedIdentifiers><SignedIdentifier><Id>readers</Id><AccessPolicy>\
@@ -20,6 +20,18 @@ fn put_xml(process: &Process, target: &str, body: &str, status: u16) {
 
 fn set_policies(process: &Process, table: &str) {
     put_xml(process, &format!("/{table}?comp=acl"), POLICIES, 204);
+}
+
+fn set_properties(process: &Process, origin: &str) {
+    let properties = PROPERTIES.replace("http://example.com", origin);
+    put_xml(process, "/?restype=service&comp=properties", &properties, 202);
+}
+
+#[track_caller]
+fn assert_properties(process: &Process, origin: &str) {
+    let found = process.send(Request::get("/?restype=service&comp=properties")).expect(200).text();
+    let cors = found.split("<AllowedOrigins>").nth(1).and_then(|rest| rest.split("</").next());
+    assert_eq!(cors.unwrap_or_default(), origin, "{found}");
 }
 
 #[track_caller]
@@ -129,6 +141,58 @@ fn with_signatures() {
     assert_eq!(rows(&to, "Ledger"), rows(&from, "Ledger"));
 }
 
+/// What an account has set for its service goes with all its tables, over HTTP too.
+#[test]
+fn service_properties() {
+    const ORIGIN: &str = "http://example.com";
+    let (from, to) = (Process::start(&["--in-memory"]), Process::start(&["--in-memory"]));
+    let (source, target) = (connection_string(from.address), connection_string(to.address));
+    let copy = ["copy", "--from", &source, "--to", &target];
+    let with = |more: &[&'static str]| [&copy[..], more].concat();
+    fill(&from, "Ledger", 1, 10, 5);
+    set_properties(&from, ORIGIN);
+    succeed(&with(&["--table", "Ledger"]));
+    assert_properties(&to, "");
+    succeed(&with(&["--resume"]));
+    assert_properties(&to, ORIGIN);
+
+    // Others are not written over unasked.
+    set_properties(&from, "http://other.example");
+    let (_, notes) = succeed(&with(&["--resume"]));
+    assert!(notes.contains("are others and stay; --mode replace"), "{notes}");
+    assert_properties(&to, ORIGIN);
+    succeed(&with(&["--mode", "replace"]));
+    assert_properties(&to, "http://other.example");
+
+    // By signatures, of which some are not for the service itself.
+    let sas = |process: &Process, types: &str| {
+        let sas = token(&account_sas(types, "rwdlacu"), ACCOUNT, KEY);
+        format!("http://{}/{ACCOUNT}?{sas}", process.address)
+    };
+    set_properties(&from, ORIGIN);
+    for (source, target, origin) in
+        [("co", "sco", "http://other.example"), ("sco", "co", "http://other.example"), ("sco", "sco", ORIGIN)]
+    {
+        let (source, target) = (sas(&from, source), sas(&to, target));
+        let (said, notes) = succeed(&["copy", "--from", &source, "--to", &target, "--mode", "replace"]);
+        assert!(said.ends_with("1 table verified, 10 rows.\n"), "{said}");
+        assert_eq!(notes.contains("service properties were not copied"), origin != ORIGIN, "{notes}");
+        assert!(!notes.contains("sig="), "{notes}");
+        assert_properties(&to, origin);
+    }
+
+    // Into a folder and out of it.
+    let place = folder();
+    let path = place.path().join("data");
+    succeed(&["copy", "--from", &source, "--to", text(&path)]);
+    let process = Process::on(&path, &[]);
+    assert_properties(&process, ORIGIN);
+    process.stop();
+    let back = Process::start(&["--in-memory"]);
+    succeed(&["copy", "--from", text(&path), "--to", &connection_string(back.address)]);
+    assert_properties(&back, ORIGIN);
+}
+
 #[test]
 fn between_folders_and_databases() {
     let Some(postgres) = Postgres::shared() else { return };
@@ -138,7 +202,7 @@ fn between_folders_and_databases() {
     insert_odd_rows(&process, "Odd");
     fill(&process, "Ledger", 3, 100, 50);
     set_policies(&process, "Ledger");
-    put_xml(&process, "/?restype=service&comp=properties", PROPERTIES, 202);
+    set_properties(&process, "http://example.com");
     process.send(Request::json("POST", "/Tables", r#"{"TableName":"Theirs"}"#).at(OTHER_ACCOUNT)).expect(201);
     let row = r#"{"PartitionKey":"p","RowKey":"r","N":1}"#;
     process.send(Request::json("POST", "/Theirs", row).at(OTHER_ACCOUNT)).expect(201);
@@ -169,8 +233,7 @@ fn between_folders_and_databases() {
     // By a service and an account of its own, and what HTTP does not show.
     let process = Process::on(&second, &[&accounts_argument()]);
     assert_policies(&process, "Ledger");
-    let properties = process.send(Request::get("/?restype=service&comp=properties")).expect(200).text();
-    assert!(properties.contains("http://example.com"), "{properties}");
+    assert_properties(&process, "http://example.com");
     let service = connection_string(process.address);
     let third = place.path().join("third");
     let (said, _) = succeed(&["copy", "--from", &service, "--to", text(&third), "--account", "mine"]);
