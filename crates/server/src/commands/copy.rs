@@ -58,6 +58,8 @@ enum ModeName {
 #[derive(Default)]
 struct Totals {
     tables: u64,
+    /// How many there are to do.
+    of: u64,
     rows: u64,
     different: u64,
     /// Tables whose access policies could not be copied.
@@ -96,7 +98,8 @@ impl Copy {
             // What is asked for is looked for before anything is made at the target.
             let accounts = self.accounts(&from, &to).await.map_err(|error| error.to_string())?;
             let to = to.open(!self.verify_only).await?;
-            let mut totals = Totals::default();
+            let of = accounts.iter().map(|account| account.pairs.len() as u64).sum();
+            let mut totals = Totals { of, ..Totals::default() };
             let done = self.between(&from, &to, &accounts, &mut totals).await;
             // What was copied is on the disk before anything is said of it.
             to.close();
@@ -243,8 +246,9 @@ impl Copy {
     ) -> Result<(), Error> {
         let mut done = String::new();
         let mut total = None;
+        let place = totals.place(label);
         if !self.verify_only {
-            let written = copy.write(&mut Progress::new(0, None).of(label)).await?;
+            let written = copy.write(&mut Progress::new(0, None).of(&place)).await?;
             done = format!(", {} written", written.rows);
             if written.deleted > 0 {
                 done = format!("{done}, {} deleted", written.deleted);
@@ -254,7 +258,7 @@ impl Copy {
                 totals.without_policies.push(label.to_owned());
             }
         }
-        let found = copy.compare(&mut Progress::new(0, total).of(&format!("{label}, verifying"))).await?;
+        let found = copy.compare(&mut Progress::new(0, total).of(&format!("{place}, verifying"))).await?;
         totals.tables += 1;
         totals.rows += found.from.rows;
         let others = if found.extra > 0 { format!(", {} only at the target", found.extra) } else { String::new() };
@@ -283,6 +287,14 @@ fn no_table(table: &str, place: &impl Display) -> Error {
 }
 
 impl Totals {
+    /// What the next table is called while it is worked on.
+    fn place(&self, label: &str) -> String {
+        match self.of {
+            1 => label.to_owned(),
+            of => format!("{label} ({} of {of})", self.tables + 1),
+        }
+    }
+
     fn conclude(self, verify_only: bool) -> Result<(), String> {
         if !self.without_policies.is_empty() {
             eprintln!(
@@ -303,5 +315,17 @@ impl Totals {
         }
         println!("{all} verified, {}.", count(self.rows, "row"));
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn tables_are_counted_where_there_are_several() {
+        let place = |tables, of| Totals { tables, of, ..Totals::default() }.place("Ledger");
+        assert_eq!((place(0, 1), place(0, 3)), ("Ledger".to_owned(), "Ledger (1 of 3)".to_owned()));
+        assert_eq!(place(2, 3), "Ledger (3 of 3)");
     }
 }
