@@ -97,8 +97,12 @@ fn a_silent_database_is_not_waited_for_longer_than_asked() {
     });
     ask_admin(server.admin, "/livez").expect(200);
     let timed_out = (500, "OperationTimedOut".to_owned());
-    assert_eq!(server.send(insert("during").query("timeout=1")).outcome(), timed_out);
-    assert_eq!(server.send(get("before").query("timeout=1")).outcome(), timed_out);
+    for request in [insert("during"), get("before")] {
+        let asked = Instant::now();
+        assert_eq!(server.send(request.query("timeout=1")).outcome(), timed_out);
+        // The engine by itself takes longer to give a database up.
+        assert!(asked.elapsed() < Duration::from_secs(20), "{:?}", asked.elapsed());
+    }
     proxy.set(Mode::Pass);
     until_ready_is(server.admin, 200);
     until_it_works(&server, &get("before"));
@@ -209,8 +213,13 @@ fn a_read_only_database_is_said_to_be_busy() {
         Postgres::sql(&postgres.url("postgres"), &others);
     };
     set_read_only("on");
-    let refused = server.send(insert("r"));
-    assert!(is_trouble(&refused), "{refused:?}");
+    // A connection may be ended with a statement on it.
+    let mut answers = (0..10).map(|_| server.send(insert("r")));
+    let is_busy = |answer: Response| {
+        assert!(is_trouble(&answer), "{answer:?}");
+        answer.status == 503
+    };
+    assert!(answers.any(is_busy), "nobody was told that it is busy");
     let unready = until_ready_is(server.admin, 503).text();
     assert!(unready.contains("does not allow writes"), "{unready}");
     set_read_only("off");
