@@ -53,6 +53,10 @@ pub const CLIENT_REQUEST_ID_BYTES_MAX: usize = 1024;
 pub const URL_BYTES_MAX: usize = 64 * 1024;
 /// Most bytes of all headers of a request together, the request line included.
 pub const HEADER_BYTES_MAX: usize = 128 * 1024;
+/// Of the head of a request, what each connection has for nothing.
+pub const HEAD_BYTES_FREE: usize = 8 * 1024;
+/// Most bytes beyond that of the heads of all requests together.
+pub const ALL_HEADS_BYTES_MAX: usize = 64 << 20;
 /// Most headers of a request.
 pub const HEADERS_MAX: usize = 200;
 /// Deepest nesting of a JSON body. An entity is flat: anything deeper than this is not one.

@@ -1,9 +1,11 @@
 //! Listening: sockets, TLS, HTTP/1.1 and HTTP/2, bounds on connections, and draining at the end.
 
+mod heads;
 mod patience;
 
 use crate::workers::Workers;
 use bytes::Bytes;
+use heads::{Head, Heads};
 use http::{Request, Response};
 use http_body_util::Full;
 use hyper::body::Incoming;
@@ -18,6 +20,7 @@ use std::convert::Infallible;
 use std::net::IpAddr;
 use std::path::Path;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpListener, TcpStream};
@@ -55,6 +58,7 @@ where
 {
     let Listener { socket, tls, max_connections, keep_alive, connections, workers } = listener;
     let slots = Arc::new(Semaphore::new(max_connections));
+    let heads = Heads::new();
     let graceful = GracefulShutdown::new();
     let mut builder = Builder::new(TokioExecutor::new());
     builder
@@ -90,16 +94,16 @@ where
         };
         let _ = stream.set_nodelay(true);
         let (builder, handler, tls, watcher) = (builder.clone(), handler.clone(), tls.clone(), graceful.watcher());
-        let (connections, mut stop) = (connections.clone(), stop.clone());
+        let (connections, mut stop, head) = (connections.clone(), stop.clone(), Head::new(heads.clone()));
         workers.next().spawn(async move {
             let Ok(stream) = TcpStream::from_std(stream) else { return };
             connections.inc();
             match tls {
-                None => connection(&builder, Patience::new(stream, keep_alive), peer.ip(), handler, watcher).await,
+                None => connection(&builder, Patience::new(stream, head, keep_alive), peer.ip(), handler, watcher).await,
                 Some(tls) => tokio::select! {
                     _ = stop.changed() => {}
                     accepted = tokio::time::timeout(HANDSHAKE_TIME_MAX, tls.accept(stream)) => match accepted {
-                        Ok(Ok(stream)) => connection(&builder, Patience::new(stream, keep_alive), peer.ip(), handler, watcher).await,
+                        Ok(Ok(stream)) => connection(&builder, Patience::new(stream, head, keep_alive), peer.ip(), handler, watcher).await,
                         Ok(Err(error)) => debug!(%error, %peer, "TLS failed"),
                         Err(_) => debug!(%peer, "TLS took too long"),
                     },
@@ -126,7 +130,9 @@ async fn connection<S, H, F>(
     H: Fn(Request<Incoming>, IpAddr) -> F + Clone + Send + Sync + 'static,
     F: Future<Output = Response<Full<Bytes>>> + Send + 'static,
 {
+    let head_is_complete = stream.head().is_complete();
     let service = service_fn(move |request| {
+        head_is_complete.store(true, Ordering::Relaxed);
         let answer = handler(request, peer);
         async move { Ok::<_, Infallible>(answer.await) }
     });

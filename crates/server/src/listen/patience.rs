@@ -2,8 +2,9 @@
 //!
 //! What tells HTTP/1.1 from HTTP/2 waits for the first bytes of a connection without end, and what writes a response waits
 //! without end for the client to read it. A client that does neither would keep its place among the connections, and
-//! the memory of its response, for ever.
+//! the memory of its response, for ever. Nor does it read heads for which there is no memory left.
 
+use super::heads::Head;
 use super::{HANDSHAKE_TIME_MAX, STALL_TIME_MAX};
 use std::io;
 use std::pin::Pin;
@@ -17,6 +18,7 @@ const FIRST_BYTES: usize = 24;
 
 pub(super) struct Patience<S> {
     stream: S,
+    head: Head,
     missing: usize,
     late: Option<Pin<Box<Sleep>>>,
     /// Runs while the client takes nothing.
@@ -26,10 +28,22 @@ pub(super) struct Patience<S> {
 
 impl<S> Patience<S> {
     /// Waits no longer than `idle_time_max` for a client to read.
-    pub(super) fn new(stream: S, idle_time_max: Duration) -> Patience<S> {
+    pub(super) fn new(stream: S, head: Head, idle_time_max: Duration) -> Patience<S> {
         let late = Some(Box::pin(tokio::time::sleep(HANDSHAKE_TIME_MAX)));
         let stall_time_max = idle_time_max.min(STALL_TIME_MAX);
-        Patience { stream, missing: FIRST_BYTES, late, stalled: None, stall_time_max }
+        Patience { stream, head, missing: FIRST_BYTES, late, stalled: None, stall_time_max }
+    }
+
+    pub(super) fn head(&self) -> &Head {
+        &self.head
+    }
+
+    /// What came of a write of bytes, which are an answer.
+    fn answered(&mut self, context: &mut Context<'_>, polled: Poll<io::Result<usize>>) -> Poll<io::Result<usize>> {
+        if matches!(polled, Poll::Ready(Ok(1..))) {
+            self.head.answered();
+        }
+        self.written(context, polled)
     }
 
     /// What came of a write, or that it has waited too long.
@@ -54,10 +68,12 @@ impl<S: AsyncRead + Unpin> AsyncRead for Patience<S> {
     ) -> Poll<io::Result<()>> {
         let before = buffer.filled().len();
         let polled = Pin::new(&mut self.stream).poll_read(context, buffer);
+        let bytes = buffer.filled().len() - before;
+        self.head.read(bytes)?;
         if self.late.is_none() {
             return polled;
         }
-        self.missing = self.missing.saturating_sub(buffer.filled().len() - before);
+        self.missing = self.missing.saturating_sub(bytes);
         if self.missing == 0 {
             self.late = None;
         }
@@ -74,7 +90,7 @@ impl<S: AsyncRead + Unpin> AsyncRead for Patience<S> {
 impl<S: AsyncWrite + Unpin> AsyncWrite for Patience<S> {
     fn poll_write(mut self: Pin<&mut Self>, context: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
         let polled = Pin::new(&mut self.stream).poll_write(context, bytes);
-        self.written(context, polled)
+        self.answered(context, polled)
     }
 
     fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
@@ -93,7 +109,7 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for Patience<S> {
         slices: &[io::IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
         let polled = Pin::new(&mut self.stream).poll_write_vectored(context, slices);
-        self.written(context, polled)
+        self.answered(context, polled)
     }
 
     fn is_write_vectored(&self) -> bool {
