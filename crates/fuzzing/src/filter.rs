@@ -14,7 +14,7 @@ mod tree;
 
 use crate::source::Source;
 use partita_model::limits::FILTER_COMPARISONS_MAX;
-use partita_odata::{Filter, Plan, PlanClass, Seek};
+use partita_odata::{Filter, Outline, Plan, PlanClass, Seek};
 use rows::Row;
 
 /// Takes a text as it stands in `$filter`.
@@ -53,8 +53,27 @@ fn check(filter: &Filter) {
         wanted.push(expect);
     }
     check_plan(filter, &rows, &wanted);
+    check_outline(filter, &rows, &wanted);
     for name in ["abc", "Tables1", "zzz"] {
         assert_eq!(filter.matches_table(name), naive::holds_for_table(filter, name), "{text} for {name}");
+    }
+}
+
+/// Demands that the numbers of rows never deny what the filter affirms, of a row alone or among others.
+fn check_outline(filter: &Filter, rows: &[Row], wanted: &[bool]) {
+    let outline = Outline::of(filter);
+    let number = |column: &str, row: &Row| Outline::number(column, &row.view()).expect("a record was encoded");
+    let numbers: Vec<Vec<u64>> =
+        outline.columns().iter().map(|column| rows.iter().map(|row| number(column, row)).collect()).collect();
+    let may_match = |first: usize, count: usize| {
+        outline.may_match(&numbers.iter().map(|column| &column[first..first + count]).collect::<Vec<_>>())
+    };
+    for (at, wanted) in wanted.chunks(64).enumerate() {
+        let first = 64 * at;
+        assert!(may_match(first, wanted.len()) || !wanted.contains(&true), "{filter} among rows");
+        for (place, _) in wanted.iter().enumerate().filter(|(_, wanted)| **wanted) {
+            assert!(may_match(first + place, 1), "{filter} for {:?}", rows[first + place]);
+        }
     }
 }
 
