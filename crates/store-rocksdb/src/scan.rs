@@ -88,7 +88,12 @@ pub(crate) fn run(
         loop {
             let stretch = match skim.next(std::mem::take(&mut at)) {
                 Skimmed::Read(stretch) => stretch,
-                Skimmed::Late(key) => return Ok(ScanEnd::Deadline(position_of(&key)?)),
+                Skimmed::Late(key) => {
+                    // The place of a row, which the end of a sheet need not be: it may be where another scan ended.
+                    rows.seek(&key);
+                    rows.status().map_err(read_error)?;
+                    return rows.key().map_or(Ok(ScanEnd::Exhausted), |key| Ok(ScanEnd::Deadline(position_of(key)?)));
+                }
                 Skimmed::End => return Ok(ScanEnd::Exhausted),
             };
             if rows.key() != Some(&stretch.start) {
