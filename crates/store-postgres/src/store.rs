@@ -5,9 +5,8 @@ use crate::options::Options;
 use crate::pool::Pool;
 use crate::sql;
 use crate::sweep::{self, Grace};
-use crate::together::{Found, Inserter, Outcome, Queues, Reader};
+use crate::together::{Found, Inserter, Outcome, Queues, Reader, found_in};
 use async_trait::async_trait;
-use bytes::Bytes;
 use partita_store::{Batch, Clock, Error, Result, Row, Scan, ScanEnd, Space, Store, Version, Versions, Visitor};
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -107,14 +106,10 @@ impl Shared {
             match answer {
                 Ok(found) => {
                     lease.give_back();
-                    if found.get(0) {
-                        return Err(Error::SpaceDropped);
-                    }
-                    let value: Option<&[u8]> = found.get(2);
-                    return Ok(value.map(|value| Row {
-                        version: found.get::<_, i64>(1) as Version,
-                        value: Bytes::copy_from_slice(value),
-                    }));
+                    return match found_in(&found, 0) {
+                        Found::Row(row) => Ok(row),
+                        Found::Dropped => Err(Error::SpaceDropped),
+                    };
                 }
                 Err(failure) => {
                     lease.give_back_after(&failure);

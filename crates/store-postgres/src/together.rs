@@ -21,7 +21,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::runtime::{Handle, Id};
 use tokio::sync::oneshot;
 use tokio_postgres::types::ToSql;
-use tokio_postgres::{Row as PgRow, Statement};
+use tokio_postgres::{Client, Error as PgError, Row as PgRow};
 
 /// Statements under way on a runtime: reads, which only take processor time, and inserts, which wait for a disk and are
 /// synced together by the database. What comes when there are as many waits.
@@ -186,12 +186,17 @@ impl Shared {
     async fn read_group(&self, group: BTreeMap<Key, Vec<oneshot::Sender<Outcome<Found>>>>) {
         let keys = Keys::of(group.keys());
         let places: Vec<i64> = (0..group.len() as i64).collect();
-        let parameters: [&(dyn ToSql + Sync); 4] = [&keys.spaces, &keys.partitions, &keys.rows, &places];
-        let answer = self.ask(|statements| &statements.get_many, &parameters).await;
-        let outcome = answer.map(|answer| {
-            let found = answer.iter().map(|found| (found.get::<_, i64>(0), found_in(found)));
-            found.collect::<HashMap<i64, Found>>()
-        });
+        // Arrays take the database longer to read than one row takes.
+        let outcome = if let [((space, partition, row), _)] = Vec::from_iter(&group)[..] {
+            let found =
+                self.ask(async |client, statements| client.query_one(&statements.get, &[space, partition, row]).await);
+            found.await.map(|found| HashMap::from([(0, found_in(&found, 0))]))
+        } else {
+            let parameters: [&(dyn ToSql + Sync); 4] = [&keys.spaces, &keys.partitions, &keys.rows, &places];
+            let answer = self.ask(async |client, statements| client.query(&statements.get_many, &parameters).await);
+            let found = |row: &PgRow| (row.get::<_, i64>(0), found_in(row, 1));
+            answer.await.map(|answer| answer.iter().map(found).collect::<HashMap<i64, Found>>())
+        };
         for (place, answers) in places.into_iter().zip(group.into_values()) {
             for answer in answers {
                 let _ = answer.send(outcome.as_ref().map(|found| found[&place].clone()));
@@ -224,24 +229,30 @@ impl Shared {
         let keys = Keys::of(group.keys());
         let versions: Vec<i64> = group.values().map(|inserter| inserter.version as i64).collect();
         let values: Vec<&[u8]> = group.values().map(|inserter| &inserter.value[..]).collect();
-        let parameters: [&(dyn ToSql + Sync); 5] = [&keys.spaces, &keys.partitions, &keys.rows, &versions, &values];
-        let answer = self.ask(|statements| &statements.insert_many, &parameters).await;
-        let outcome = answer.map(|answer| answer.iter().map(|row| row.get(0)).collect::<HashSet<i64>>());
+        // As with reads.
+        let outcome = if let ([space], [partition], [row], [version], [value]) =
+            (&keys.spaces[..], &keys.partitions[..], &keys.rows[..], &versions[..], &values[..])
+        {
+            let parameters: [&(dyn ToSql + Sync); 5] = [space, partition, row, version, value];
+            let count =
+                self.ask(async |client, statements| client.execute(&statements.insert_absent, &parameters).await);
+            count.await.map(|count| HashSet::from_iter((count == 1).then_some(*version)))
+        } else {
+            let parameters: [&(dyn ToSql + Sync); 5] = [&keys.spaces, &keys.partitions, &keys.rows, &versions, &values];
+            let answer = self.ask(async |client, statements| client.query(&statements.insert_many, &parameters).await);
+            answer.await.map(|answer| answer.iter().map(|row| row.get(0)).collect::<HashSet<i64>>())
+        };
         for (version, inserter) in versions.into_iter().zip(group.into_values()) {
             let _ = inserter.answer.send(outcome.as_ref().map(|written| written.contains(&version)));
         }
     }
 
-    async fn ask(
-        &self,
-        statement: impl FnOnce(&Statements) -> &Statement,
-        parameters: &[&(dyn ToSql + Sync)],
-    ) -> Outcome<Vec<PgRow>> {
+    async fn ask<T>(&self, send: impl AsyncFnOnce(&Client, &Statements) -> Result<T, PgError>) -> Outcome<T> {
         let lease = match self.pool.lease().await {
             Ok(lease) => lease,
             Err(error) => return Outcome::Unreached(error.to_string()),
         };
-        match answered(lease.client.query(statement(&lease.statements), parameters)).await {
+        match answered(send(&lease.client, &lease.statements)).await {
             Ok(answer) => {
                 lease.give_back();
                 Outcome::Done(answer)
@@ -294,13 +305,12 @@ impl<'k> Keys<'k> {
     }
 }
 
-/// The row in an answer of [`sql::GET_MANY`].
-fn found_in(answer: &PgRow) -> Found {
-    if answer.get(1) {
+/// The row in an answer of [`sql::GET`] or [`sql::GET_MANY`], from a column on.
+pub(crate) fn found_in(answer: &PgRow, at: usize) -> Found {
+    if answer.get(at) {
         return Found::Dropped;
     }
-    let value: Option<&[u8]> = answer.get(3);
-    Found::Row(
-        value.map(|value| Row { version: answer.get::<_, i64>(2) as Version, value: Bytes::copy_from_slice(value) }),
-    )
+    let (version, value): (Option<i64>, Option<&[u8]>) = (answer.get(at + 1), answer.get(at + 2));
+    let row = |(version, value)| Row { version: version as Version, value: Bytes::copy_from_slice(value) };
+    Found::Row(version.zip(value).map(row))
 }
