@@ -280,8 +280,8 @@ async fn check(
     Ok(())
 }
 
-/// Asks questions of random rows, each case in a new table of the same service.
-fn run(service: &TableService, runtime: &tokio::runtime::Runtime, cases: u32) {
+/// Runs a test with random inputs, and fails with the least that it fails with.
+fn for_all<S: Strategy>(cases: u32, strategy: S, test: impl Fn(S::Value) -> Result<(), TestCaseError>) {
     let persistence = FileFailurePersistence::WithSource("regressions");
     let config = ProptestConfig {
         cases,
@@ -289,8 +289,14 @@ fn run(service: &TableService, runtime: &tokio::runtime::Runtime, cases: u32) {
         failure_persistence: Some(Box::new(persistence)),
         ..ProptestConfig::default()
     };
-    let strategy = (rows(), vec(question(), 1..8));
-    let outcome = TestRunner::new(config).run(&strategy, |(rows, questions)| {
+    if let Err(failure) = TestRunner::new(config).run(&strategy, test) {
+        panic!("{failure}");
+    }
+}
+
+/// Asks questions of random rows, each case in a new table of the same service.
+fn run(service: &TableService, runtime: &tokio::runtime::Runtime, cases: u32) {
+    for_all(cases, (rows(), vec(question(), 1..8)), |(rows, questions)| {
         runtime.block_on(async {
             let table = create(service, "Rows").await;
             let timestamps = fill(service, &table, &rows).await;
@@ -302,9 +308,6 @@ fn run(service: &TableService, runtime: &tokio::runtime::Runtime, cases: u32) {
             outcome
         })
     });
-    if let Err(failure) = outcome {
-        panic!("{failure}");
-    }
 }
 
 #[test]
@@ -339,16 +342,8 @@ fn what_is_remembered_of_rows_changes_nothing_but_the_cost() {
     let folder = folder();
     let store = Arc::new(rocks(folder.path()));
     let service = runtime.block_on(TableService::open(store)).expect("an empty store opens");
-    let persistence = FileFailurePersistence::WithSource("regressions");
-    let config = ProptestConfig {
-        cases: 20,
-        max_shrink_iters: 100,
-        source_file: Some(file!()),
-        failure_persistence: Some(Box::new(persistence)),
-        ..ProptestConfig::default()
-    };
     let rounds = vec(((0..MANY_ROWS, properties()), question()), 1..12);
-    let outcome = TestRunner::new(config).run(&(properties(), rounds), |(usual, rounds)| {
+    for_all(20, (properties(), rounds), |(usual, rounds)| {
         runtime.block_on(async {
             let table = create(&service, "Rows").await;
             let mut rows: BTreeMap<_, _> = (0..MANY_ROWS).map(|number| (many(number), usual.clone())).collect();
@@ -383,7 +378,4 @@ fn what_is_remembered_of_rows_changes_nothing_but_the_cost() {
             outcome
         })
     });
-    if let Err(failure) = outcome {
-        panic!("{failure}");
-    }
 }
