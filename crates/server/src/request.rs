@@ -133,13 +133,10 @@ impl<'a> Message<'a> {
 /// Whether HTTP allows a name of a header.
 fn is_header_name(name: &str) -> bool {
     const TOKEN: [bool; 256] = {
-        let (mut table, mut byte) = ([false; 256], 0);
+        let (mut table, mut byte) = ([false; 256], 0_u8);
         while byte < 128 {
-            let other = matches!(
-                byte as u8,
-                b'!' | b'#' | b'$' | b'%' | b'&' | b'\'' | b'*' | b'+' | b'-' | b'.' | b'^' | b'_' | b'`' | b'|' | b'~'
-            );
-            table[byte] = (byte as u8).is_ascii_alphanumeric() || other;
+            table[byte as usize] = byte.is_ascii_alphanumeric()
+                || matches!(byte, b'!' | b'#'..=b'\'' | b'*' | b'+' | b'-' | b'.' | b'^'..=b'`' | b'|' | b'~');
             byte += 1;
         }
         table
