@@ -187,7 +187,7 @@ impl Shared {
         let keys = Keys::of(group.keys());
         let places: Vec<i64> = (0..group.len() as i64).collect();
         // Arrays take the database longer to read than one row takes.
-        let outcome = if let [((space, partition, row), _)] = Vec::from_iter(&group)[..] {
+        let outcome = if let ([space], [partition], [row]) = keys.slices() {
             let found =
                 self.ask(async |client, statements| client.query_one(&statements.get, &[space, partition, row]).await);
             found.await.map(|found| HashMap::from([(0, found_in(&found, 0))]))
@@ -230,8 +230,8 @@ impl Shared {
         let versions: Vec<i64> = group.values().map(|inserter| inserter.version as i64).collect();
         let values: Vec<&[u8]> = group.values().map(|inserter| &inserter.value[..]).collect();
         // As with reads.
-        let outcome = if let ([space], [partition], [row], [version], [value]) =
-            (&keys.spaces[..], &keys.partitions[..], &keys.rows[..], &versions[..], &values[..])
+        let outcome = if let (([space], [partition], [row]), [version], [value]) =
+            (keys.slices(), &versions[..], &values[..])
         {
             let parameters: [&(dyn ToSql + Sync); 5] = [space, partition, row, version, value];
             let count =
@@ -302,6 +302,10 @@ impl<'k> Keys<'k> {
             partitions: keys.clone().map(|(_, partition, _)| &partition[..]).collect(),
             rows: keys.map(|(.., row)| &row[..]).collect(),
         }
+    }
+
+    fn slices(&self) -> (&[i64], &[&'k [u8]], &[&'k [u8]]) {
+        (&self.spaces, &self.partitions, &self.rows)
     }
 }
 

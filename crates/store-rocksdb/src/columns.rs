@@ -236,10 +236,6 @@ impl Columns {
         Writing(self)
     }
 
-    pub(crate) fn passed_over(&self, rows: u64) {
-        self.passed_over.fetch_add(rows, Ordering::Relaxed);
-    }
-
     pub(crate) fn figures(&self) -> ColumnFigures {
         let state = self.lock();
         ColumnFigures {
@@ -382,7 +378,7 @@ impl Reading<'_> {
     }
 
     pub(crate) fn passed_over(&self, rows: u64) {
-        self.all.passed_over(rows);
+        self.all.passed_over.fetch_add(rows, Ordering::Relaxed);
     }
 
     fn hand_in(&self, sheet: Sheet) {
