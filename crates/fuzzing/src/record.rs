@@ -2,7 +2,7 @@
 //!
 //! Nothing panics; what one way of reading finds, the others find too; a response is whole or refused.
 
-use partita_model::{CorruptRecord, EntityView, Property, Record, StoredValue, Ticks, Value, ValueRef};
+use partita_model::{CorruptRecord, EntityView, Property, Record, RecordBuf, StoredValue, Ticks, Value, ValueRef};
 use partita_odata::{Filter, Op};
 use partita_wire::entity_json::{Context, EntityPage, Metadata, SelectColumns, write_entity};
 
@@ -95,7 +95,8 @@ fn check_whole(record: Record<'_>, read: &[(&str, ValueRef<'_>)]) {
         assert!(left.is_err() || left.is_ok_and(|left| left.len() < read.len()));
     }
     let changes = [Property::from(("a", Value::Int32(7))), Property::from(("new name", Value::Boolean(true)))];
-    let merged = again.merged(&changes).expect("a record was encoded");
+    let merged = again.merged(RecordBuf::from(&changes).as_record()).expect("a record was encoded");
+    let merged = merged.as_record().to_properties().expect("a record was encoded");
     for change in &changes {
         let first = merged.iter().find(|property| property.name == change.name);
         assert_eq!(first.map(|property| &property.value), Some(&change.value));

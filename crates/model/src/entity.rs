@@ -4,7 +4,7 @@ use crate::limits::{
     BINARY_BYTES_MAX, CUSTOM_PROPERTIES_MAX, ENTITY_BYTES_MAX, PROPERTY_NAME_UNITS_MAX, STRING_UNITS_MAX,
 };
 use crate::value::utf16_units;
-use crate::{CorruptRecord, ETag, Record, ServiceError, Ticks, Value, ValueRef};
+use crate::{CorruptRecord, ETag, Record, RecordBuf, ServiceError, StoredValue, Ticks, Value, ValueRef};
 
 /// A named value of an entity.
 #[derive(Clone, Debug, PartialEq)]
@@ -29,34 +29,48 @@ impl From<(&str, Value)> for Property {
 /// ```
 ///
 /// where a unit is one of UTF-16. For a merge these hold for the result.
-pub fn check_limits(partition_key: &str, row_key: &str, properties: &[Property]) -> Result<(), ServiceError> {
-    if properties.len() > CUSTOM_PROPERTIES_MAX {
+pub fn check_limits(partition_key: &str, row_key: &str, record: &RecordBuf) -> Result<(), ServiceError> {
+    let record = record.as_record();
+    let (mut count, mut has_long_name, mut invalid_name) = (0, false, None);
+    // What was written here is whole: there are no errors to pass over.
+    for (name, _) in record.stored().flatten() {
+        count += 1;
+        has_long_name |= name.len() > PROPERTY_NAME_UNITS_MAX && utf16_units(name) > PROPERTY_NAME_UNITS_MAX;
+        if invalid_name.is_none() && !is_property_name(name) {
+            invalid_name = Some(name);
+        }
+    }
+    let text = |name| String::from_utf8_lossy(name).into_owned();
+    if count > CUSTOM_PROPERTIES_MAX {
         return Err(ServiceError::TooManyProperties);
     }
-    if properties.iter().any(|Property { name, .. }| {
-        name.len() > PROPERTY_NAME_UNITS_MAX && utf16_units(name) > PROPERTY_NAME_UNITS_MAX
-    }) {
+    if has_long_name {
         return Err(ServiceError::PropertyNameTooLong);
     }
-    if let Some(Property { name, .. }) = properties.iter().find(|property| !is_property_name(&property.name)) {
-        return Err(ServiceError::PropertyNameInvalid { name: name.clone() });
+    if let Some(name) = invalid_name {
+        return Err(ServiceError::PropertyNameInvalid { name: text(name) });
     }
-    // A text has at most as many units as bytes, so that nothing has to be counted where the bytes are few.
-    let bytes = |Property { name, value }: &Property| 16 + name.len() + value.as_ref().stored_bytes();
-    if 2 * (partition_key.len() + row_key.len() + properties.iter().map(bytes).sum::<usize>()) < STRING_UNITS_MAX {
+    // A text has at most as many units as bytes and any other value but bytes 16, so that nothing has to be counted where
+    // the bytes are few.
+    if 2 * (2 + partition_key.len() + row_key.len() + record.size_bytes() + 12 * count) < STRING_UNITS_MAX {
         return Ok(());
     }
-    let mut size = 4 + 2 * (utf16_units(partition_key) + utf16_units(row_key));
-    for Property { name, value } in properties {
-        let too_large = match value {
-            Value::Binary(bytes) => bytes.len() > BINARY_BYTES_MAX,
-            Value::String(text) => text.len() > STRING_UNITS_MAX && utf16_units(text) > STRING_UNITS_MAX,
-            _ => false,
+    let mut size = 4 + 2 * (utf16_units(partition_key.as_bytes()) + utf16_units(row_key.as_bytes()));
+    for (name, value) in record.stored().flatten() {
+        let (bytes, too_large) = match value {
+            StoredValue::Text(text) => {
+                let units = utf16_units(text);
+                (2 * units + 4, units > STRING_UNITS_MAX)
+            }
+            StoredValue::Other(value) => {
+                let too_large = matches!(value, ValueRef::Binary(bytes) if bytes.len() > BINARY_BYTES_MAX);
+                (value.size_bytes(), too_large)
+            }
         };
         if too_large {
-            return Err(ServiceError::PropertyValueTooLarge { name: name.clone() });
+            return Err(ServiceError::PropertyValueTooLarge { name: text(name) });
         }
-        size += 8 + 2 * utf16_units(name) + value.as_ref().size_bytes();
+        size += 8 + 2 * utf16_units(name) + bytes;
     }
     if size > ENTITY_BYTES_MAX {
         return Err(ServiceError::EntityTooLarge);
@@ -65,7 +79,12 @@ pub fn check_limits(partition_key: &str, row_key: &str, properties: &[Property])
 }
 
 /// C# identifier rules: a letter or `_` first, then letters, digits, combining marks and connectors.
-fn is_property_name(name: &str) -> bool {
+fn is_property_name(name: &[u8]) -> bool {
+    let is_plain = |byte: &u8| *byte == b'_' || byte.is_ascii_alphanumeric();
+    if name.iter().all(is_plain) {
+        return name.first().is_some_and(|byte| !byte.is_ascii_digit());
+    }
+    let Ok(name) = std::str::from_utf8(name) else { return false };
     let mut characters = name.chars();
     let starts = |c: char| c == '_' || c.is_alphabetic();
     let continues = |c: char| c == '_' || c.is_alphanumeric() || (!c.is_ascii() && is_mark_or_connector(c));
@@ -116,10 +135,14 @@ impl<'a> EntityView<'a> {
 mod tests {
     use super::*;
 
+    fn check_properties(partition_key: &str, row_key: &str, properties: &[Property]) -> Result<(), ServiceError> {
+        check_limits(partition_key, row_key, &RecordBuf::from(properties))
+    }
+
     fn check(properties: &[(&str, Value)]) -> Result<(), &'static str> {
         let properties: Vec<_> =
             properties.iter().map(|(name, value)| Property::from((*name, value.clone()))).collect();
-        check_limits("UK", "0001", &properties).map_err(|error| error.code())
+        check_properties("UK", "0001", &properties).map_err(|error| error.code())
     }
 
     #[test]
@@ -146,8 +169,8 @@ mod tests {
     fn number_of_properties() {
         let many =
             |count| (0..count).map(|n| Property::from((format!("p{n}").as_str(), Value::Int32(1)))).collect::<Vec<_>>();
-        assert_eq!(check_limits("", "", &many(252)), Ok(()));
-        assert_eq!(check_limits("", "", &many(253)), Err(ServiceError::TooManyProperties));
+        assert_eq!(check_properties("", "", &many(252)), Ok(()));
+        assert_eq!(check_properties("", "", &many(253)), Err(ServiceError::TooManyProperties));
     }
 
     #[test]
@@ -168,9 +191,9 @@ mod tests {
             .enumerate()
             .for_each(|(n, property)| property.name = format!("p{}", (b'a' + n as u8) as char));
         properties.push(("s", Value::Binary(vec![0; left])).into());
-        assert_eq!(check_limits("UK", "0001", &properties), Ok(()));
+        assert_eq!(check_properties("UK", "0001", &properties), Ok(()));
         properties.pop();
         properties.push(("s", Value::Binary(vec![0; left + 1])).into());
-        assert_eq!(check_limits("UK", "0001", &properties), Err(ServiceError::EntityTooLarge));
+        assert_eq!(check_properties("UK", "0001", &properties), Err(ServiceError::EntityTooLarge));
     }
 }

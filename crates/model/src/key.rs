@@ -32,7 +32,7 @@ fn check(text: &str) -> Result<(), KeyError> {
     if text.contains(|c: char| matches!(c, '#' | '?' | '\0'..='\u{1F}' | '\u{7F}'..='\u{9F}')) {
         return Err(KeyError::Forbidden);
     }
-    if text.len() > KEY_UNITS_MAX && utf16_units(text) > KEY_UNITS_MAX {
+    if text.len() > KEY_UNITS_MAX && utf16_units(text.as_bytes()) > KEY_UNITS_MAX {
         return Err(KeyError::TooLong);
     }
     Ok(())

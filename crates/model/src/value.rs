@@ -123,7 +123,7 @@ impl ValueRef<'_> {
             ValueRef::Int32(_) => 4,
             ValueRef::DateTime(_) | ValueRef::Double(_) | ValueRef::Int64(_) => 8,
             ValueRef::Guid(_) => 16,
-            ValueRef::String(text) => 2 * utf16_units(text) + 4,
+            ValueRef::String(text) => 2 * utf16_units(text.as_bytes()) + 4,
         }
     }
 
@@ -151,10 +151,10 @@ impl ValueRef<'_> {
     }
 }
 
-/// How long the text is as the service counts: in UTF-16 code units.
-pub(crate) fn utf16_units(text: &str) -> usize {
+/// How long a text, of which these are the bytes, is as the service counts: in UTF-16 code units.
+pub(crate) fn utf16_units(text: &[u8]) -> usize {
     // Every byte that starts a character is one unit, and a character of four bytes is two.
-    text.bytes().map(|byte| usize::from(byte & 0xC0 != 0x80) + usize::from(byte >= 0xF0)).sum()
+    text.iter().map(|&byte| usize::from(byte & 0xC0 != 0x80) + usize::from(byte >= 0xF0)).sum()
 }
 
 #[cfg(test)]
@@ -173,7 +173,7 @@ mod tests {
     proptest! {
         #[test]
         fn units_are_counted_as_utf16(text in any::<String>()) {
-            prop_assert_eq!(utf16_units(&text), text.encode_utf16().count());
+            prop_assert_eq!(utf16_units(text.as_bytes()), text.encode_utf16().count());
         }
     }
 }

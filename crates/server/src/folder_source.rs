@@ -1,7 +1,7 @@
 //! A table of a data folder as a source, without a server: for folders that no server would open.
 
 use crate::commands::name_of;
-use partita_model::{EntityView, PartitionKey, Property, Record, RowKey, TableName, Ticks};
+use partita_model::{EntityView, PartitionKey, Record, RowKey, TableName, Ticks};
 use partita_odata::Filter;
 use partita_store::{Space, decode_key, space_end, space_prefix};
 use partita_store_rocksdb::{Damage, Reader, StoredRow};
@@ -77,7 +77,7 @@ impl FolderSource {
         {
             return Ok(None);
         }
-        let mut properties: Vec<Property> = record.merged(&[]).map_err(damaged)?;
+        let mut properties = record.to_properties().map_err(damaged)?;
         properties.retain(|property| self.select.is_empty() || self.select.contains(&property.name));
         Ok(Some(Entity { partition_key: partition_key.into(), row_key: row_key.into(), properties }))
     }

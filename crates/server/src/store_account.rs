@@ -1,7 +1,8 @@
 //! An account of a store as one end of a copy, without a server and HTTP between.
 
 use partita_model::{
-    EntityView, IfMatch, PartitionKey, Position, RowKey, ServiceError, ServiceProperties, StoredAccessPolicy, TableName,
+    EntityView, IfMatch, PartitionKey, Position, RecordBuf, RowKey, ServiceError, ServiceProperties,
+    StoredAccessPolicy, TableName,
 };
 use partita_table::{Change, ChangeError, ChangeKind, EntityQuery, Table, TableQuery, TableService};
 use partita_transfer::client::Mode;
@@ -111,7 +112,7 @@ impl Source for StoreRows {
             page.entities.push(Entity {
                 partition_key: row.partition_key.to_owned(),
                 row_key: row.row_key.to_owned(),
-                properties: row.record.merged(&[])?,
+                properties: row.record.to_properties()?,
             });
             Ok(bytes)
         };
@@ -152,14 +153,14 @@ impl Writer for StoreWriter {
 impl StoreWriter {
     fn change(&self, entity: &Entity) -> Result<Change> {
         let invalid = |_| Error::Option(format!("{} cannot be stored: a key is not valid.", entity.key()));
-        let properties = || entity.properties.clone();
+        let record = || RecordBuf::from(&entity.properties);
         Ok(Change {
             partition_key: PartitionKey::parse(&entity.partition_key).map_err(invalid)?,
             row_key: RowKey::parse(&entity.row_key).map_err(invalid)?,
             kind: match self.mode {
-                Mode::Insert => ChangeKind::Insert(properties()),
-                Mode::Replace => ChangeKind::Replace(properties(), None),
-                Mode::Merge => ChangeKind::Merge(properties(), None),
+                Mode::Insert => ChangeKind::Insert(record()),
+                Mode::Replace => ChangeKind::Replace(record(), None),
+                Mode::Merge => ChangeKind::Merge(record(), None),
                 Mode::Delete => ChangeKind::Delete(IfMatch::Any),
             },
         })

@@ -11,7 +11,7 @@
 
 use crate::{Table, TableService, corrupt, service_error};
 use bytes::Bytes;
-use partita_model::{IfMatch, PartitionKey, Property, Record, RowKey, ServiceError, Ticks, check_limits};
+use partita_model::{IfMatch, PartitionKey, Record, RecordBuf, RowKey, ServiceError, Ticks, check_limits};
 use partita_store::{Action, Batch, Error as StoreError, Expect, Item, Version};
 use std::time::Instant;
 
@@ -30,9 +30,9 @@ pub struct Change {
 #[derive(Clone, Debug)]
 #[allow(missing_docs, reason = "the names are the service's")]
 pub enum ChangeKind {
-    Insert(Vec<Property>),
-    Replace(Vec<Property>, Option<IfMatch>),
-    Merge(Vec<Property>, Option<IfMatch>),
+    Insert(RecordBuf),
+    Replace(RecordBuf, Option<IfMatch>),
+    Merge(RecordBuf, Option<IfMatch>),
     Delete(IfMatch),
 }
 
@@ -96,16 +96,15 @@ impl TableService {
         let mut items = Vec::with_capacity(changes.len());
         for (index, change) in changes.iter().enumerate() {
             let row = RowKey::to_ordered(change.row_key.as_str()).into_owned();
-            let (partition_key, row_key) = (change.partition_key.as_str(), change.row_key.as_str());
+            let put = |record: &RecordBuf| {
+                check_limits(change.partition_key.as_str(), change.row_key.as_str(), record)?;
+                Ok(Action::Put(Bytes::copy_from_slice(record.as_bytes())))
+            };
             let planned = match &change.kind {
-                ChangeKind::Insert(properties) => {
-                    check_limits(partition_key, row_key, properties).map(|()| (Expect::Absent, put(properties)))
-                }
-                ChangeKind::Replace(properties, if_match) => {
-                    check_limits(partition_key, row_key, properties).map(|()| (expected(*if_match), put(properties)))
-                }
+                ChangeKind::Insert(record) => put(record).map(|put| (Expect::Absent, put)),
+                ChangeKind::Replace(record, if_match) => put(record).map(|put| (expected(*if_match), put)),
                 ChangeKind::Delete(if_match) => Ok((expected(Some(*if_match)), Action::Delete)),
-                ChangeKind::Merge(properties, if_match) => {
+                ChangeKind::Merge(changes, if_match) => {
                     let present = self.store.read(table.space, partition, &row).await.map_err(service_error)?;
                     let found = present.as_ref().map(|row| row.version);
                     let as_read = found.map_or(Expect::Absent, Expect::Version);
@@ -113,11 +112,10 @@ impl TableService {
                         Err(change.kind.explain(found).expect("an unmet condition of the client has a name"))
                     } else {
                         let merged = match &present {
-                            Some(row) => Record::open(&row.value).and_then(|record| record.merged(properties)),
-                            None => Ok(properties.clone()),
+                            Some(row) => Record::open(&row.value).and_then(|record| record.merged(changes.as_record())),
+                            None => Ok(changes.clone()),
                         };
-                        let merged = merged.map_err(corrupt)?;
-                        check_limits(partition_key, row_key, &merged).map(|()| (as_read, put(&merged)))
+                        put(&merged.map_err(corrupt)?).map(|put| (as_read, put))
                     };
                     // What it is refused for was read before the others are checked, and must still be so then.
                     if planned.is_err() && index > 0 {
@@ -163,8 +161,4 @@ fn expected(if_match: Option<IfMatch>) -> Expect {
         // No row ever has version 0.
         Some(IfMatch::Foreign) => Expect::Version(0),
     }
-}
-
-fn put(properties: &[Property]) -> Action {
-    Action::Put(Record::encode(properties).into())
 }

@@ -6,7 +6,7 @@
 
 mod support;
 
-use partita_model::{ETag, IfMatch, Position, Property, ServiceError, Ticks, Value};
+use partita_model::{ETag, IfMatch, Position, Property, RecordBuf, ServiceError, Ticks, Value};
 use partita_odata::Filter;
 use partita_table::{Change, ChangeError, ChangeKind, Table, TableQuery, TableService};
 use proptest::collection::{btree_map, vec};
@@ -235,16 +235,20 @@ impl Model {
             let key = (units(change.partition_key.as_str()), units(change.row_key.as_str()));
             let present = entities.get(&key);
             let outcome = match &change.kind {
-                ChangeKind::Insert(properties) => limits(properties).and_then(|()| match present {
-                    Some(_) => Err("EntityAlreadyExists"),
-                    None => Ok(Some(properties.clone())),
-                }),
-                ChangeKind::Replace(properties, if_match) => {
-                    limits(properties).and_then(|()| condition(present, *if_match)).map(|()| Some(properties.clone()))
+                ChangeKind::Insert(record) => {
+                    let properties = properties_of(record);
+                    limits(&properties).and_then(|()| match present {
+                        Some(_) => Err("EntityAlreadyExists"),
+                        None => Ok(Some(properties)),
+                    })
                 }
-                ChangeKind::Merge(properties, if_match) => condition(present, *if_match).and_then(|()| {
+                ChangeKind::Replace(record, if_match) => {
+                    let properties = properties_of(record);
+                    limits(&properties).and_then(|()| condition(present, *if_match)).map(|()| Some(properties))
+                }
+                ChangeKind::Merge(record, if_match) => condition(present, *if_match).and_then(|()| {
                     let before = present.map_or(Vec::new(), |entity| entity.properties.clone());
-                    let merged = merged(before, properties);
+                    let merged = merged(before, &properties_of(record));
                     limits(&merged).map(|()| Some(merged))
                 }),
                 ChangeKind::Delete(if_match) => condition(present, Some(*if_match)).map(|()| None),
@@ -253,6 +257,10 @@ impl Model {
         }
         Ok(after)
     }
+}
+
+fn properties_of(record: &RecordBuf) -> Vec<Property> {
+    record.as_record().to_properties().expect("a whole record")
 }
 
 /// The conditional matrix.
@@ -381,9 +389,11 @@ impl Walk<'_> {
         let key = (units(partition), units(row));
         let if_match = |condition| self.model.if_match(table, &key, condition);
         let kind = match kind {
-            Kind::Insert(content) => ChangeKind::Insert(content.properties()),
-            Kind::Replace(content, condition) => ChangeKind::Replace(content.properties(), condition.map(if_match)),
-            Kind::Merge(content, condition) => ChangeKind::Merge(content.properties(), condition.map(if_match)),
+            Kind::Insert(content) => ChangeKind::Insert(content.properties().into()),
+            Kind::Replace(content, condition) => {
+                ChangeKind::Replace(content.properties().into(), condition.map(if_match))
+            }
+            Kind::Merge(content, condition) => ChangeKind::Merge(content.properties().into(), condition.map(if_match)),
             Kind::Delete(condition) => ChangeKind::Delete(if_match(*condition)),
         };
         change(partition, row, kind)

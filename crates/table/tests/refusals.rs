@@ -66,7 +66,7 @@ fn refusal(deleted: &[&str], second: impl Fn(ETag) -> ChangeKind) -> (usize, &'s
 }
 
 fn merge_if(if_match: Option<IfMatch>) -> ChangeKind {
-    ChangeKind::Merge(named(&[("A", Value::Int32(1))]), if_match)
+    ChangeKind::Merge(named(&[("A", Value::Int32(1))]).into(), if_match)
 }
 
 #[test]
@@ -84,7 +84,7 @@ fn a_merge_that_is_too_large_is_planned_again() {
     let too_many = |_| {
         let many: Vec<_> = (0..253).map(|number| (format!("P{number}"), Value::Int32(1))).collect();
         let many: Vec<_> = many.iter().map(|(name, value)| (name.as_str(), value.clone())).collect();
-        ChangeKind::Merge(named(&many), Some(IfMatch::Any))
+        ChangeKind::Merge(named(&many).into(), Some(IfMatch::Any))
     };
     assert_eq!(refusal(&["a"], too_many), (1, "TooManyProperties"));
     assert_eq!(refusal(&["a", "b"], too_many), (1, "ResourceNotFound"));

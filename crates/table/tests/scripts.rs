@@ -215,11 +215,11 @@ impl Runner {
         let table_name = if self.transaction.is_none() { Some(table_name(args)?) } else { None };
         let (partition, row) = (next(args, "PartitionKey")?.to_owned(), next(args, "RowKey")?.to_owned());
         let if_match = args.take_key("if").map(|tag| self.if_match(tag)).transpose()?;
-        let properties = properties(args)?;
+        let record = properties(args)?.into();
         let kind = match name {
-            "insert" => ChangeKind::Insert(properties),
-            "replace" => ChangeKind::Replace(properties, if_match),
-            "merge" => ChangeKind::Merge(properties, if_match),
+            "insert" => ChangeKind::Insert(record),
+            "replace" => ChangeKind::Replace(record, if_match),
+            "merge" => ChangeKind::Merge(record, if_match),
             _ => ChangeKind::Delete(if_match.unwrap_or(IfMatch::Any)),
         };
         let change = |row: &str| support::change(&partition, row, kind.clone());

@@ -28,7 +28,7 @@ pub fn read(line: &[u8]) -> Result<Entity, String> {
     Ok(Entity {
         partition_key: key(body.partition_key, "PartitionKey")?,
         row_key: key(body.row_key, "RowKey")?,
-        properties: body.properties,
+        properties: body.record.as_record().to_properties().map_err(|error| error.to_string())?,
     })
 }
 

@@ -14,7 +14,9 @@ use crate::resource::Keys;
 use bytes::Bytes;
 use http::header;
 use partita_model::limits::BATCH_OPERATIONS_MAX;
-use partita_model::{ETag, EntityView, IfMatch, KeyError, PartitionKey, Property, Record, RowKey, ServiceError, Ticks};
+use partita_model::{
+    ETag, EntityView, IfMatch, KeyError, PartitionKey, Record, RecordBuf, RowKey, ServiceError, Ticks,
+};
 use partita_table::{Change, ChangeKind, Table};
 use partita_wire::entity_json::{self, EntityBody, KeyField, Metadata, write_entity};
 use partita_wire::url;
@@ -25,7 +27,7 @@ use std::sync::Arc;
 #[derive(Debug)]
 pub(crate) struct Draft {
     keys: DraftKeys,
-    properties: Vec<Property>,
+    record: RecordBuf,
     if_match: Option<IfMatch>,
     pub(crate) answer: Answer,
 }
@@ -80,7 +82,7 @@ pub(crate) fn draft(ctx: &Context<'_>, message: &Message<'_>) -> Result<Draft, S
     };
     let body = match has_body {
         true => entity_json::decode(message.body)?,
-        false => EntityBody { partition_key: None, row_key: None, properties: Vec::new() },
+        false => EntityBody::default(),
     };
     let if_match = match (verb, message.header(&header::IF_MATCH)) {
         (ChangeVerb::Insert, _) => None,
@@ -104,7 +106,7 @@ pub(crate) fn draft(ctx: &Context<'_>, message: &Message<'_>) -> Result<Draft, S
         _ => None,
     };
     let answer = Answer { table, verb, prefer, metadata };
-    Ok(Draft { keys, properties: body.properties, if_match, answer })
+    Ok(Draft { keys, record: body.record, if_match, answer })
 }
 
 /// The keys of a URL that must have both.
@@ -209,11 +211,11 @@ impl Draft {
             }
         };
         ctx.access.check_keys(partition_key.as_str(), row_key.as_str())?;
-        let properties = self.properties;
+        let record = self.record;
         let kind = match (self.answer.verb, self.if_match) {
-            (ChangeVerb::Insert, _) => ChangeKind::Insert(properties),
-            (ChangeVerb::Replace | ChangeVerb::InsertOrReplace, if_match) => ChangeKind::Replace(properties, if_match),
-            (ChangeVerb::Merge | ChangeVerb::InsertOrMerge, if_match) => ChangeKind::Merge(properties, if_match),
+            (ChangeVerb::Insert, _) => ChangeKind::Insert(record),
+            (ChangeVerb::Replace | ChangeVerb::InsertOrReplace, if_match) => ChangeKind::Replace(record, if_match),
+            (ChangeVerb::Merge | ChangeVerb::InsertOrMerge, if_match) => ChangeKind::Merge(record, if_match),
             (ChangeVerb::Delete, if_match) => ChangeKind::Delete(if_match.expect("a delete without one is refused")),
         };
         Ok(Change { partition_key, row_key, kind })

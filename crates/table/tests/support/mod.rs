@@ -62,15 +62,15 @@ pub(crate) fn change(partition: &str, row: &str, kind: ChangeKind) -> Change {
 }
 
 pub(crate) fn insert(partition: &str, row: &str, properties: &[(&str, Value)]) -> Change {
-    change(partition, row, ChangeKind::Insert(named(properties)))
+    change(partition, row, ChangeKind::Insert(named(properties).into()))
 }
 
 pub(crate) fn replace(partition: &str, row: &str, properties: &[(&str, Value)], if_match: Option<IfMatch>) -> Change {
-    change(partition, row, ChangeKind::Replace(named(properties), if_match))
+    change(partition, row, ChangeKind::Replace(named(properties).into(), if_match))
 }
 
 pub(crate) fn merge(partition: &str, row: &str, properties: &[(&str, Value)], if_match: Option<IfMatch>) -> Change {
-    change(partition, row, ChangeKind::Merge(named(properties), if_match))
+    change(partition, row, ChangeKind::Merge(named(properties).into(), if_match))
 }
 
 pub(crate) fn delete(partition: &str, row: &str, if_match: IfMatch) -> Change {
@@ -108,7 +108,7 @@ impl Found {
             partition_key: view.partition_key.to_owned(),
             row_key: view.row_key.to_owned(),
             timestamp: view.timestamp,
-            properties: view.record.merged(&[]).expect("a whole record"),
+            properties: view.record.to_properties().expect("a whole record"),
         }
     }
 

@@ -7,7 +7,7 @@
 use super::members::{self, MEMBERS_MAX, Member, Token};
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
-use partita_model::{EdmType, Guid, Property, ServiceError, Ticks, Value, limits};
+use partita_model::{EdmType, Guid, RecordBuf, ServiceError, Ticks, Value, ValueRef, limits};
 use std::borrow::Cow;
 use std::fmt;
 
@@ -25,7 +25,7 @@ pub struct EntityBody {
     /// `RowKey`; `None` when absent or null.
     pub row_key: Option<KeyField>,
     /// The client's own properties in the order in which they came, without those that are null.
-    pub properties: Vec<Property>,
+    pub record: RecordBuf,
 }
 
 /// A key as it stands in a body.
@@ -46,22 +46,19 @@ pub enum KeyField {
 /// let body = decode(br#"{"PartitionKey":"UK","Rate":3.0,"Visits":"9","Visits@odata.type":"Edm.Int64"}"#).unwrap();
 /// assert_eq!(body.partition_key, Some(KeyField::Text("UK".into())));
 /// assert_eq!(body.row_key, None);
-/// assert_eq!(body.properties, [("Rate", Value::Double(3.0)).into(), ("Visits", Value::Int64(9)).into()]);
+/// let properties = [("Rate", Value::Double(3.0)).into(), ("Visits", Value::Int64(9)).into()];
+/// assert_eq!(body.record, properties.into());
 /// ```
 pub fn decode(body: &[u8]) -> Result<EntityBody, ServiceError> {
     let members = Members::read(body)?;
-    let mut entity = EntityBody { properties: Vec::with_capacity(members.list.len()), ..EntityBody::default() };
+    let mut entity = EntityBody { record: RecordBuf::with_capacity(body.len()), ..EntityBody::default() };
     for member in &members.list {
         match &*member.name {
             "PartitionKey" => entity.partition_key = members.key(member)?,
             "RowKey" => entity.row_key = members.key(member)?,
             "Timestamp" => {}
             name if name.bytes().any(|byte| byte == b'@') || name.starts_with("odata.") => {}
-            name => {
-                if let Some(value) = members.value(member)? {
-                    entity.properties.push(Property { name: name.to_owned(), value });
-                }
-            }
+            _ => members.write_property(member, &mut entity.record)?,
         }
     }
     Ok(entity)
@@ -150,7 +147,8 @@ impl<'a> Members<'a> {
         }
     }
 
-    fn value(&self, member: &Member<'a>) -> Result<Option<Value>, ServiceError> {
+    /// Writes a property, unless it is null.
+    fn write_property(&self, member: &Member<'a>, record: &mut RecordBuf) -> Result<(), ServiceError> {
         let edm = match self.type_name(member)? {
             None => None,
             Some(name) => Some(
@@ -162,28 +160,33 @@ impl<'a> Members<'a> {
             let name = edm.map_or("any type", EdmType::name);
             member.invalid(format_args!("has a value that is not of {name}: {}", quoted(member.raw)))
         };
-        match member.token() {
-            Token::Null => Ok(None),
-            Token::Nested => Err(member.invalid("is an object or an array")),
-            Token::Boolean(value) if matches!(edm, None | Some(EdmType::Boolean)) => Ok(Some(Value::Boolean(value))),
-            Token::Boolean(_) => Err(mismatch()),
-            Token::Number => number(member.raw, edm).map(Some).ok_or_else(mismatch),
+        let value = match member.token() {
+            Token::Null => return Ok(()),
+            Token::Nested => return Err(member.invalid("is an object or an array")),
+            Token::Boolean(value) if matches!(edm, None | Some(EdmType::Boolean)) => Value::Boolean(value),
+            Token::Boolean(_) => return Err(mismatch()),
+            Token::Number => number(member.raw, edm).ok_or_else(mismatch)?,
             Token::Text => {
                 let text = member.text_or_refuse()?;
                 match edm {
-                    None | Some(EdmType::String) => Ok(Some(Value::String(text.into_owned()))),
+                    None | Some(EdmType::String) => {
+                        record.push(&member.name, ValueRef::String(&text));
+                        return Ok(());
+                    }
                     Some(EdmType::DateTime) => {
                         let date = Ticks::parse_iso(&text).ok_or_else(mismatch)?;
                         if date < Ticks::MIN_DATE_TIME {
                             let name = quoted(&member.name);
                             return Err(ServiceError::DateOutOfRange { name, value: date.us_form() });
                         }
-                        Ok(Some(Value::DateTime(date)))
+                        Value::DateTime(date)
                     }
-                    Some(edm) => typed_text(&text, edm).map(Some).ok_or_else(mismatch),
+                    Some(edm) => typed_text(&text, edm).ok_or_else(mismatch)?,
                 }
             }
-        }
+        };
+        record.push(&member.name, value.as_ref());
+        Ok(())
     }
 }
 

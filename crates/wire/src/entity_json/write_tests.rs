@@ -247,7 +247,7 @@ proptest! {
                 }
                 _ => properties.clone(),
             };
-            prop_assert_eq!(body.properties, expect);
+            prop_assert_eq!(body.record, expect.into());
         }
     }
 
