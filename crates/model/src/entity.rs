@@ -33,7 +33,7 @@ pub fn check_limits(partition_key: &str, row_key: &str, record: &RecordBuf) -> R
     let record = record.as_record();
     let (mut count, mut has_long_name, mut invalid_name) = (0, false, None);
     // What was written here is whole: there are no errors to pass over.
-    for (name, _) in record.stored().flatten() {
+    for name in record.names().flatten() {
         count += 1;
         has_long_name |= name.len() > PROPERTY_NAME_UNITS_MAX && utf16_units(name) > PROPERTY_NAME_UNITS_MAX;
         if invalid_name.is_none() && !is_property_name(name) {

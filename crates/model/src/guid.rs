@@ -9,15 +9,16 @@ pub struct Guid(pub [u8; 16]);
 impl Guid {
     /// Reads `8-4-4-4-12` hexadecimal digits of either case.
     pub fn parse(text: &str) -> Option<Guid> {
-        let text = text.as_bytes();
-        if text.len() != 36 || [8, 13, 18, 23].iter().any(|&at| text[at] != b'-') {
+        /// Where the two digits of each byte stand.
+        const PLACES: [usize; 16] = [0, 2, 4, 6, 9, 11, 14, 16, 19, 21, 24, 26, 28, 30, 32, 34];
+        let text: &[u8; 36] = text.as_bytes().try_into().ok()?;
+        if [8, 13, 18, 23].iter().any(|&at| text[at] != b'-') {
             return None;
         }
-        let mut digits = text.iter().enumerate().filter(|(at, _)| ![8, 13, 18, 23].contains(at));
+        let digit = |at: usize| char::from(text[at]).to_digit(16);
         let mut bytes = [0; 16];
-        for byte in &mut bytes {
-            let mut digit = || char::from(*digits.next()?.1).to_digit(16);
-            *byte = (digit()? * 16 + digit()?) as u8;
+        for (byte, at) in bytes.iter_mut().zip(PLACES) {
+            *byte = (digit(at)? * 16 + digit(at + 1)?) as u8;
         }
         Some(Guid(bytes))
     }

@@ -184,14 +184,31 @@ impl<'a> Record<'a> {
         })
     }
 
+    /// The names of the properties in order. After an error there is nothing more.
+    pub(crate) fn names(self) -> impl Iterator<Item = Result<&'a [u8], CorruptRecord>> {
+        self.each(|cursor| {
+            let name = cursor.counted()?;
+            let tag = cursor.byte()?;
+            cursor.skip(tag).map(|()| name)
+        })
+    }
+
     /// The properties in order, for those who check texts themselves. After an error there is nothing more.
     pub fn stored(self) -> impl Iterator<Item = Result<(&'a [u8], StoredValue<'a>), CorruptRecord>> {
+        self.each(Cursor::property)
+    }
+
+    /// What `read` makes of each property. After an error there is nothing more.
+    fn each<T>(
+        self,
+        mut read: impl FnMut(&mut Cursor<'a>) -> Result<T, CorruptRecord>,
+    ) -> impl Iterator<Item = Result<T, CorruptRecord>> {
         let mut cursor = Cursor(self.properties);
         std::iter::from_fn(move || {
             if cursor.0.is_empty() {
                 return None;
             }
-            let property = cursor.property();
+            let property = read(&mut cursor);
             if property.is_err() {
                 cursor.0 = &[];
             }

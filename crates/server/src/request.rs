@@ -106,7 +106,7 @@ impl<'a> PartMessage<'a> {
     /// Reads a part of a batch that was sent to `address`.
     pub(crate) fn read(part: &'a Part<'_>, address: &Address) -> Result<PartMessage<'a>, ServiceError> {
         let malformed = |detail: &str| ServiceError::BatchMalformed { detail: format!("\n{detail}") };
-        if !part.headers.iter().all(|(name, value)| is_header_name(name) && is_header_value(value)) {
+        if !part.headers.iter().all(|(name, value)| is_header_name(name) && value.is_ascii()) {
             return Err(malformed("A part has a header that is not valid."));
         }
         let headers = Headers::Part(&part.headers);
@@ -142,12 +142,6 @@ fn is_header_name(name: &str) -> bool {
         table
     };
     !name.is_empty() && name.bytes().all(|byte| TOKEN[usize::from(byte)])
-}
-
-/// Whether a value of a header is plain text.
-fn is_header_value(value: &str) -> bool {
-    // Without stopping at the first that is not: a handful of instructions for a whole value.
-    value.bytes().fold(true, |plain, byte| plain & ((b' '..=b'~').contains(&byte) | (byte == b'\t')))
 }
 
 /// The one way from a request, plain or in a batch, to what it asks for.

@@ -12,4 +12,5 @@ pub mod error_body;
 mod json_text;
 pub mod token;
 pub mod url;
+mod words;
 pub mod xml;

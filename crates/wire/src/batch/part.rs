@@ -12,7 +12,8 @@ pub struct Part<'a> {
     pub method: &'a str,
     /// The target as written: absolute, a path, or relative to the service.
     pub target: &'a str,
-    /// The headers of the request itself, in order, not those of the part around it.
+    /// The headers of the request itself, in order, not those of the part around it. No value has a control character but
+    /// tabs.
     pub headers: Vec<(&'a str, Cow<'a, str>)>,
     /// The body, without the white space around it.
     pub body: &'a [u8],

@@ -52,13 +52,13 @@ pub enum KeyField {
 pub fn decode(body: &[u8]) -> Result<EntityBody, ServiceError> {
     let members = Members::read(body)?;
     let mut entity = EntityBody { record: RecordBuf::with_capacity(body.len()), ..EntityBody::default() };
-    for member in &members.list {
+    for (at, member) in members.list.iter().enumerate() {
         match &*member.name {
-            "PartitionKey" => entity.partition_key = members.key(member)?,
-            "RowKey" => entity.row_key = members.key(member)?,
+            "PartitionKey" => entity.partition_key = members.key(at)?,
+            "RowKey" => entity.row_key = members.key(at)?,
             "Timestamp" => {}
             name if name.bytes().any(|byte| byte == b'@') || name.starts_with("odata.") => {}
-            _ => members.write_property(member, &mut entity.record)?,
+            _ => members.write_property(at, &mut entity.record)?,
         }
     }
     Ok(entity)
@@ -85,12 +85,12 @@ impl<'a> Member<'a> {
     }
 }
 
-/// The members of a body in order, and which of them annotate the type of another, by their names in order.
+/// The members of a body in order.
 struct Members<'a> {
     list: Vec<Member<'a>>,
-    annotations: Vec<usize>,
-    /// A bit for each length that an annotated name has, modulo 64: most members are not annotated, and their length tells.
-    annotated_lengths: u64,
+    /// Those that annotate the type of another that is not next to them, by its name in order. Clients write the type beside
+    /// the value, so that hardly ever there is one.
+    apart: Vec<usize>,
 }
 
 impl<'a> Members<'a> {
@@ -116,29 +116,35 @@ impl<'a> Members<'a> {
         if let Some(deep) = list.iter().find(|member| is_too_deep(member.raw)) {
             return Err(deep.invalid("is nested too deeply"));
         }
-        let mut annotations: Vec<_> = (0..list.len()).filter(|&at| list[at].name.ends_with(TYPE_SUFFIX)).collect();
-        annotations.sort_unstable_by_key(|&at| annotated(&list[at]));
-        let lengths = annotations.iter().map(|&at| length_bit(annotated(&list[at])));
-        let annotated_lengths = lengths.fold(0, |lengths, length| lengths | length);
-        Ok(Members { list, annotations, annotated_lengths })
+        let is_apart = |at: &usize| match annotated(&list[*at]) {
+            Some(name) => !beside(&list, *at).any(|at| list[at].name == name),
+            None => false,
+        };
+        let mut apart: Vec<_> = (0..list.len()).filter(is_apart).collect();
+        apart.sort_unstable_by_key(|&at| annotated(&list[at]));
+        Ok(Members { list, apart })
     }
 
     /// The name of the type a member is annotated with.
-    fn type_name(&self, member: &Member<'a>) -> Result<Option<Cow<'a, str>>, ServiceError> {
-        if self.annotated_lengths & length_bit(&member.name) == 0 {
+    fn type_name(&self, at: usize) -> Result<Option<Cow<'a, str>>, ServiceError> {
+        let name = Some(&*self.list[at].name);
+        let annotates = |at: &usize| annotated(&self.list[*at]) == name;
+        let Some(found) = beside(&self.list, at).find(annotates).or_else(|| {
+            let found = self.apart.binary_search_by_key(&name, |&at| annotated(&self.list[at]));
+            found.map(|found| self.apart[found]).ok()
+        }) else {
             return Ok(None);
-        }
-        let found = self.annotations.binary_search_by_key(&&*member.name, |&at| annotated(&self.list[at]));
-        let Ok(found) = found else { return Ok(None) };
-        let annotation = &self.list[self.annotations[found]];
+        };
+        let annotation = &self.list[found];
         match annotation.token() {
             Token::Text => annotation.text_or_refuse().map(Some),
             _ => Err(annotation.invalid("is not the name of a type")),
         }
     }
 
-    fn key(&self, member: &Member<'a>) -> Result<Option<KeyField>, ServiceError> {
-        let is_string = self.type_name(member)?.is_none_or(|name| name == EdmType::String.name());
+    fn key(&self, at: usize) -> Result<Option<KeyField>, ServiceError> {
+        let member = &self.list[at];
+        let is_string = self.type_name(at)?.is_none_or(|name| name == EdmType::String.name());
         match member.token() {
             Token::Null => Ok(None),
             Token::Text if is_string => Ok(Some(KeyField::Text(member.text_or_refuse()?.into_owned()))),
@@ -148,8 +154,9 @@ impl<'a> Members<'a> {
     }
 
     /// Writes a property, unless it is null.
-    fn write_property(&self, member: &Member<'a>, record: &mut RecordBuf) -> Result<(), ServiceError> {
-        let edm = match self.type_name(member)? {
+    fn write_property(&self, at: usize, record: &mut RecordBuf) -> Result<(), ServiceError> {
+        let member = &self.list[at];
+        let edm = match self.type_name(at)? {
             None => None,
             Some(name) => Some(
                 EdmType::parse(&name)
@@ -213,13 +220,14 @@ fn repeated_name<'m>(list: &'m [Member<'_>]) -> Option<&'m str> {
     names.windows(2).find(|pair| pair[0] == pair[1]).map(|pair| pair[0].1)
 }
 
-fn length_bit(name: &str) -> u64 {
-    1 << (name.len() % 64)
+/// The places before and after a member.
+fn beside(list: &[Member<'_>], at: usize) -> impl Iterator<Item = usize> {
+    at.checked_sub(1).into_iter().chain((at + 1 < list.len()).then_some(at + 1))
 }
 
-/// The name of the member that an annotation speaks of.
-fn annotated<'m>(annotation: &'m Member<'_>) -> &'m str {
-    annotation.name.strip_suffix(TYPE_SUFFIX).unwrap_or_default()
+/// The name of the member whose type a member gives, if it gives one.
+fn annotated<'m>(member: &'m Member<'_>) -> Option<&'m str> {
+    member.name.strip_suffix(TYPE_SUFFIX)
 }
 
 /// The value of a JSON number. Without a type, an integer that fits is an Int32 and every other number a Double.

@@ -306,6 +306,19 @@ fn table_names() {
 
 proptest! {
     #[test]
+    fn a_type_may_stand_anywhere(members in Just(vec![
+        r#""a":"1""#, r#""a@odata.type":"Edm.Int64""#, r#""b":"2""#, r#""b@odata.type":"Edm.Int64""#,
+        r#""aa":"3""#, r#""aa@odata.type":"Edm.Int32""#, r#""c":"4""#, r#""d@odata.type":"Edm.Nothing""#,
+        r#""a@odata.type@odata.type":"Edm.Guid""#,
+    ]).prop_shuffle()) {
+        let body = decode(format!("{{{}}}", members.join(",")).as_bytes()).unwrap();
+        let mut read = properties(&body);
+        read.sort_by(|one, other| one.name.cmp(&other.name));
+        let expect = [("a", Value::Int64(1)), ("aa", Value::Int32(3)), ("b", Value::Int64(2)), ("c", text("4"))];
+        prop_assert_eq!(read, expect.map(Property::from));
+    }
+
+    #[test]
     fn any_bytes_are_answered(body in proptest::collection::vec(any::<u8>(), 0..200)) {
         let _ = (decode(&body), decode_table_name(&body));
     }
