@@ -11,6 +11,9 @@ use tokio::sync::{Semaphore, SemaphorePermit};
 /// How much of a refused body is read and thrown away, so that the client can read why before the connection closes.
 const DRAIN_BYTES_MAX: usize = 4 * BODY_BYTES_MAX;
 const DRAIN_TIME_MAX: Duration = Duration::from_secs(5);
+/// How much room is made for what is announced and has not come: enough for most transactions, and little to a client that
+/// never sends it.
+const AHEAD_BYTES_MAX: usize = 256 << 10;
 /// How long a body waits for memory before its client is told to come back later.
 const MEMORY_TIME_MAX: Duration = Duration::from_secs(5);
 
@@ -68,6 +71,10 @@ pub(crate) async fn read(
             if only.is_empty() && bytes.is_empty() {
                 only = data;
             } else {
+                if bytes.is_empty() {
+                    let announced = usize::try_from(incoming.size_hint().lower()).unwrap_or(usize::MAX);
+                    bytes.reserve(only.len() + data.len() + announced.min(AHEAD_BYTES_MAX));
+                }
                 bytes.extend_from_slice(&std::mem::take(&mut only));
                 bytes.extend_from_slice(&data);
             }
