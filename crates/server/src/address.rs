@@ -56,8 +56,9 @@ impl Address {
     /// The path of a part of a batch: absolute, from the root, or relative; with the account or without. `None` if it has
     /// a broken escape.
     pub(crate) fn part_path(&self, target: &str) -> Option<String> {
-        let path = match target.split_once("://") {
-            Some((_, rest)) => rest.split_once('/').map_or("", |(_, path)| path),
+        let authority = target.split_once(':').and_then(|(_, rest)| rest.strip_prefix("//"));
+        let path = match authority {
+            Some(rest) => rest.split_once('/').map_or("", |(_, path)| path),
             None => target.strip_prefix('/').unwrap_or(target),
         };
         let path = decode(path, false)?;
@@ -115,5 +116,6 @@ mod tests {
             assert_eq!(address.part_path(target).as_deref(), Some("T(a)"), "{target}");
         }
         assert_eq!(address.part_path("/acct").as_deref(), Some("acct"));
+        assert_eq!(address.part_path("T(a:'://b')").as_deref(), Some("T(a:'://b')"));
     }
 }

@@ -60,11 +60,12 @@ pub(crate) fn prefers_json(headers: Headers<'_>) -> bool {
 /// Whether a body of this content type is read as an entity.
 pub(crate) fn check_json_body(headers: Headers<'_>) -> Result<(), ServiceError> {
     let Some(sent) = headers.get(&header::CONTENT_TYPE) else { return Ok(()) };
-    let sent = sent.split(';').next().unwrap_or_default().trim().to_ascii_lowercase();
-    match sent.as_str() {
-        "" | "application/json" | "text/json" => Ok(()),
-        "application/atom+xml" => Err(ServiceError::AtomFormatNotSupported),
-        _ => Err(ServiceError::MediaTypeNotSupported),
+    let sent = sent.split(';').next().unwrap_or_default().trim();
+    let is = |kind: &str| sent.eq_ignore_ascii_case(kind);
+    match sent.is_empty() || is("application/json") || is("text/json") {
+        true => Ok(()),
+        false if is("application/atom+xml") => Err(ServiceError::AtomFormatNotSupported),
+        false => Err(ServiceError::MediaTypeNotSupported),
     }
 }
 
