@@ -237,7 +237,7 @@ impl Model {
             let outcome = match &change.kind {
                 ChangeKind::Insert(record) => {
                     let properties = properties_of(record);
-                    limits(&properties).and_then(|()| match present {
+                    limits(&properties).and(match present {
                         Some(_) => Err("EntityAlreadyExists"),
                         None => Ok(Some(properties)),
                     })
