@@ -43,7 +43,7 @@ const WORKLOADS: &[Workload] = &[
         let partition = partition(turn % (ROWS / ROWS_PER_PARTITION) * ROWS_PER_PARTITION);
         Request::get(format!("/Bench()?$filter=PartitionKey%20eq%20'{partition}'")).header("Accept", MINIMAL)
     }),
-    ("filter over 1,000 rows", 20, |turn| {
+    ("filter over 1,000 rows", 60, |turn| {
         let filter = format!("PartitionKey%20lt%20'q'%20and%20Number%20eq%20{}", 1_000_000 + turn);
         Request::get(format!("/Bench()?$filter={filter}")).header("Accept", MINIMAL)
     }),
