@@ -135,6 +135,7 @@ impl Client {
 pub struct Session<'c> {
     common: &'c Common,
     client: u32,
+    connected: Time,
     connection: Connection,
     /// Whether it can be used further.
     pub is_open: bool,
@@ -143,7 +144,8 @@ pub struct Session<'c> {
 impl<'c> Session<'c> {
     /// Connects.
     pub fn open(common: &'c Common, client: u32, address: SocketAddr) -> std::io::Result<Session<'c>> {
-        Ok(Session { common, client, connection: Connection::try_open(address)?, is_open: true })
+        let connected = common.now();
+        Ok(Session { common, client, connected, connection: Connection::try_open(address)?, is_open: true })
     }
 
     /// Asks for one thing.
@@ -204,7 +206,7 @@ impl<'c> Session<'c> {
         self.common.refused.fetch_add(u64::from(answer == Answer::Busy), Ordering::Relaxed);
         let closes = |response: &Response| response.header("connection").is_some_and(|value| value == "close");
         self.is_open = response.is_ok_and(|response| !closes(&response));
-        (Call { client: self.client, operation, tag, invoked, returned, answer }, next)
+        (Call { client: self.client, operation, tag, connected: self.connected, invoked, returned, answer }, next)
     }
 }
 

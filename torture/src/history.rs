@@ -246,6 +246,8 @@ pub struct Call {
     pub operation: Operation,
     /// The tag of what was written, if anything.
     pub tag: Tag,
+    /// Just before its connection was opened.
+    pub connected: Time,
     /// Just before it was sent.
     pub invoked: Time,
     /// Just after the answer came. If the outcome is unknown: when it can no longer be done, since the process is gone.

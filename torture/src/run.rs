@@ -156,9 +156,9 @@ impl Run {
 
 impl Losses {
     /// When a call that was not answered as it should be can no longer be done, seen from a time when all nodes are idle. `None`
-    /// if it should have been answered.
+    /// if it should have been answered. A client may ask on a connection whose node has ended already, and is told only then.
     fn end_of(&self, call: &Call, node: usize, idle: Time) -> Option<Time> {
-        let gone = self.gone.iter().find(|(gone, time)| *gone == node && *time >= call.invoked);
+        let gone = self.gone.iter().find(|(gone, time)| *gone == node && *time >= call.connected);
         match gone {
             Some((_, time)) => Some(*time),
             // Who lost the database says so, and does not hang up.
@@ -184,5 +184,30 @@ fn ledger_keys(call: &Call) -> Vec<crate::history::Key> {
             changes.iter().map(|change| change.key).collect()
         }
         _ => Vec::new(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_call_ends_with_the_node_of_its_connection() {
+        let losses = Losses { gone: vec![(0, 50)], database: false };
+        let cut = |connected, invoked| Call {
+            client: 0,
+            operation: Operation::Create(Table::Steady),
+            tag: 0,
+            connected,
+            invoked,
+            returned: None,
+            answer: Answer::Cut,
+        };
+        assert_eq!(losses.end_of(&cut(10, 40), 0, 90), Some(50));
+        // The node ended between the answer before and this call.
+        assert_eq!(losses.end_of(&cut(10, 51), 0, 90), Some(50));
+        // Another node, or one that was started since.
+        assert_eq!(losses.end_of(&cut(10, 40), 1, 90), None);
+        assert_eq!(losses.end_of(&cut(60, 70), 0, 90), None);
     }
 }

@@ -10,7 +10,7 @@ const B: Key = Key { table: Table::Steady, partition: 0, row: 2 };
 const C: Key = Key { table: Table::Steady, partition: 0, row: 3 };
 
 fn call(time: (Time, Time), operation: Operation, tag: Tag, answer: Answer) -> Call {
-    Call { client: 0, operation, tag, invoked: time.0, returned: Some(time.1), answer }
+    Call { client: 0, operation, tag, connected: time.0, invoked: time.0, returned: Some(time.1), answer }
 }
 
 fn change(verb: Verb, condition: Condition) -> impl Fn(Key) -> Change {
