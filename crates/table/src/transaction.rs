@@ -11,6 +11,7 @@
 
 use crate::{Table, TableService, corrupt, service_error};
 use bytes::Bytes;
+use partita_model::limits::CUSTOM_PROPERTIES_MAX;
 use partita_model::{IfMatch, PartitionKey, Record, RecordBuf, RowKey, ServiceError, Ticks, check_limits};
 use partita_store::{Action, Batch, Error as StoreError, Expect, Item, Version};
 use std::time::Instant;
@@ -111,9 +112,14 @@ impl TableService {
                     let planned = if !expected(*if_match).holds(found) {
                         Err(change.kind.explain(found).expect("an unmet condition of the client has a name"))
                     } else {
+                        // Names differ within a change, so one of too many is refused whatever it meets; to compare
+                        // thousands of them with what is there first would keep a thread busy.
+                        let is_too_many = changes.as_record().stored().count() > CUSTOM_PROPERTIES_MAX;
                         let merged = match &present {
-                            Some(row) => Record::open(&row.value).and_then(|record| record.merged(changes.as_record())),
-                            None => Ok(changes.clone()),
+                            Some(row) if !is_too_many => {
+                                Record::open(&row.value).and_then(|record| record.merged(changes.as_record()))
+                            }
+                            _ => Ok(changes.clone()),
                         };
                         put(&merged.map_err(corrupt)?).map(|put| (as_read, put))
                     };
