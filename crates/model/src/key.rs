@@ -26,11 +26,6 @@ pub enum KeyError {
 }
 
 fn check(text: &str) -> Result<(), KeyError> {
-    // Nearly all keys are of these characters, which is seen at a glance.
-    let is_plain = |byte: u8| byte.is_ascii_alphanumeric() | matches!(byte, b'-' | b'_' | b'.' | b':' | b' ');
-    if text.len() <= KEY_UNITS_MAX && text.bytes().fold(true, |plain, byte| plain & is_plain(byte)) {
-        return Ok(());
-    }
     if text.contains(['/', '\\']) {
         return Err(KeyError::Slash);
     }

@@ -12,5 +12,4 @@ pub mod error_body;
 mod json_text;
 pub mod token;
 pub mod url;
-mod words;
 pub mod xml;

@@ -20,6 +20,7 @@ use partita_model::{
 use partita_table::{Change, ChangeKind, Table};
 use partita_wire::entity_json::{self, EntityBody, KeyField, Metadata, write_entity};
 use partita_wire::url;
+use std::collections::HashSet;
 use std::sync::Arc;
 
 /// A change before its keys are known to be valid.
@@ -143,16 +144,13 @@ fn check_together(drafts: &[Draft]) -> Result<(), Refused> {
         return Err(Refused { index: BATCH_OPERATIONS_MAX - 1, error: ServiceError::TooManyOperations });
     }
     let partition = drafts.iter().find_map(|draft| draft.keys.partition_key());
-    let mut rows: Vec<&str> = drafts.iter().filter_map(|draft| draft.keys.row_key()).collect();
-    rows.sort_unstable();
-    let has_repeated = rows.windows(2).any(|pair| pair[0] == pair[1]);
+    let mut rows = HashSet::with_capacity(drafts.len());
     for (index, draft) in drafts.iter().enumerate() {
-        let repeats = |earlier: &Draft| draft.keys.row_key().is_some_and(|key| earlier.keys.row_key() == Some(key));
         let error = if draft.answer.table.space != drafts[0].answer.table.space {
             ServiceError::DifferentTables
         } else if draft.keys.partition_key().is_some_and(|key| Some(key) != partition) {
             ServiceError::DifferentPartitions
-        } else if has_repeated && drafts[..index].iter().any(repeats) {
+        } else if draft.keys.row_key().is_some_and(|row_key| !rows.insert(row_key)) {
             ServiceError::DuplicateRowInBatch
         } else {
             continue;

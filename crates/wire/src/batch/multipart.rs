@@ -1,7 +1,6 @@
 //! The MIME layer: boundaries, parts and headers (RFC 2046, read leniently).
 
 use super::malformed;
-use crate::words;
 use memchr::memmem;
 use partita_model::ServiceError;
 use partita_model::limits::HEADERS_MAX;
@@ -127,13 +126,11 @@ impl<'a> Headers<'a> {
         while !bytes.is_empty() {
             let (line, rest) = split_line(bytes);
             bytes = rest;
-            // Of white space alone, or as a rule of nothing.
-            let is_indented = line.first().is_none_or(u8::is_ascii_whitespace);
-            if is_indented && line.trim_ascii().is_empty() {
+            if line.trim_ascii().is_empty() {
                 break;
             }
             let line = header_text(line)?;
-            if is_indented {
+            if line.starts_with([' ', '\t']) {
                 let Some((_, value)) = headers.last_mut() else {
                     return Err(malformed("The first header of a part starts with a space."));
                 };
@@ -167,7 +164,8 @@ impl<'a> Headers<'a> {
 /// A line of headers as text. Control characters are refused: a value may be repeated in the reply.
 pub(super) fn header_text(line: &[u8]) -> Result<&str, ServiceError> {
     let text = std::str::from_utf8(line).map_err(|_| malformed("A header of a part is not UTF-8."))?;
-    if words::may_have_control(line) && text.bytes().any(|byte| byte.is_ascii_control() && byte != b'\t') {
+    // Without stopping at the first: a handful of instructions for a whole line.
+    if text.bytes().fold(false, |found, byte| found | (byte.is_ascii_control() & (byte != b'\t'))) {
         return Err(malformed("A header of a part has a control character."));
     }
     Ok(text)
