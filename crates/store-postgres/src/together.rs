@@ -2,7 +2,10 @@
 //!
 //! Each statement costs the database a transaction, a system call and a process to wake; an insert also a record in its
 //! log. So what arrives on a runtime at the same moment goes in one statement, and so does what arrives while as many
-//! statements are under way as may be. Nobody waits for company: a node that has little to do sends each at once.
+//! statements are under way as may be. A node that has little to do sends each at once.
+//!
+//! Where several insert at a time, they will have answers at the same time and come again at nearly the same time. So they
+//! wait for one another, if only a moment: for as many as there were the last time ([`Company`]).
 //!
 //! What is promised of each holds as before. All that go together were asked for before the statement was sent, so its
 //! snapshot is no older than any of them. An insert writes the rows that may be written and names them; whoever is not
@@ -17,9 +20,11 @@ use crate::store::{Shared, answered};
 use bytes::Bytes;
 use partita_store::{Batch, Row, Space, Version};
 use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 use tokio::runtime::{Handle, Id};
-use tokio::sync::oneshot;
+use tokio::sync::{Notify, oneshot};
+use tokio::time::{Instant, timeout_at};
 use tokio_postgres::types::ToSql;
 use tokio_postgres::{Client, Error as PgError, Row as PgRow};
 
@@ -27,6 +32,8 @@ use tokio_postgres::{Client, Error as PgError, Row as PgRow};
 /// synced together by the database. What comes when there are as many waits.
 const READS_UNDER_WAY_MAX: usize = 2;
 const INSERTS_UNDER_WAY_MAX: usize = 8;
+/// So many inserts on a runtime are worth waiting for, and so long. A row costs the database a third in a statement of eight.
+const COMPANY: Company = Company { least: 4, patience: Duration::from_millis(1) };
 /// Rows of a statement.
 const ROWS_MAX: usize = 100;
 /// Bytes that a statement writes, if it has more than one row.
@@ -60,62 +67,116 @@ pub(crate) enum Found {
 pub(crate) struct Queues<W> {
     queues: Mutex<HashMap<Id, Queue<W>>>,
     under_way_max: usize,
+    company: Option<Company>,
+}
+
+/// When to wait for others.
+#[derive(Debug)]
+struct Company {
+    /// For fewer nobody waits.
+    least: usize,
+    /// The first to come waits no longer.
+    patience: Duration,
 }
 
 #[derive(Debug)]
 struct Queue<W> {
     waiting: VecDeque<W>,
+    /// Statements, and those who are in them.
     under_way: usize,
+    rows_under_way: usize,
+    /// How many were under way when the last statement had been sent.
+    expected: usize,
+    /// Told when so many wait.
+    complete: Arc<Notify>,
     /// Whether somebody has been told to send and has not taken anybody yet.
     is_called: bool,
 }
 
 impl Queues<Reader> {
     pub(crate) fn of_readers() -> Queues<Reader> {
-        Queues { queues: Mutex::default(), under_way_max: READS_UNDER_WAY_MAX }
+        Queues { queues: Mutex::default(), under_way_max: READS_UNDER_WAY_MAX, company: None }
     }
 }
 
 impl Queues<Inserter> {
     pub(crate) fn of_inserters() -> Queues<Inserter> {
-        Queues { queues: Mutex::default(), under_way_max: INSERTS_UNDER_WAY_MAX }
+        Queues { queues: Mutex::default(), under_way_max: INSERTS_UNDER_WAY_MAX, company: Some(COMPANY) }
     }
 }
 
 impl<W> Queues<W> {
-    fn lock(&self) -> MutexGuard<'_, HashMap<Id, Queue<W>>> {
-        self.queues.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// Adds somebody to the queue of this runtime. Says whether a statement may be sent now, which is then counted.
-    fn push(&self, waiter: W) -> bool {
-        let mut queues = self.lock();
-        let queue = queues.entry(Handle::current().id()).or_insert_with(|| Queue {
+    /// Looks at the queue of this runtime.
+    fn with<T>(&self, look: impl FnOnce(&mut Queue<W>) -> T) -> T {
+        let mut queues = self.queues.lock().unwrap_or_else(PoisonError::into_inner);
+        look(queues.entry(Handle::current().id()).or_insert_with(|| Queue {
             waiting: VecDeque::new(),
             under_way: 0,
+            rows_under_way: 0,
+            expected: 0,
+            complete: Arc::default(),
             is_called: false,
-        });
-        queue.waiting.push_back(waiter);
-        let may_send = !queue.is_called && queue.under_way < self.under_way_max;
-        if may_send {
-            queue.is_called = true;
-            queue.under_way += 1;
-        }
-        may_send
+        }))
     }
 
-    /// Takes some of this runtime out of the queue. If there are none, one statement less is under way.
-    async fn take<G>(&self, choose: impl FnOnce(&mut VecDeque<W>) -> G) -> Option<G> {
+    /// Adds somebody. Says whether to send a statement.
+    fn push(&self, waiter: W) -> bool {
+        self.with(|queue| {
+            queue.waiting.push_back(waiter);
+            if queue.waiting.len() == queue.expected {
+                queue.complete.notify_one();
+            }
+        });
+        self.may_send()
+    }
+
+    /// Whether to send one more statement, which is then counted.
+    fn may_send(&self) -> bool {
+        self.with(|queue| {
+            let may_send = !queue.waiting.is_empty() && !queue.is_called && queue.under_way < self.under_way_max;
+            if may_send {
+                queue.is_called = true;
+                queue.under_way += 1;
+            }
+            may_send
+        })
+    }
+
+    /// Those who go in the next statement, and how many were taken for it.
+    async fn take<G>(&self, choose: impl FnOnce(&mut VecDeque<W>) -> G) -> (G, usize) {
         // Whoever has something to ask already gets to ask it.
         tokio::task::yield_now().await;
-        let mut queues = self.lock();
-        let queue = queues.get_mut(&Handle::current().id()).expect("somebody was in the queue");
-        queue.is_called = false;
-        if queue.waiting.is_empty() {
-            queue.under_way -= 1;
-            return None;
+        if let Some(company) = &self.company {
+            let enough_waited = Instant::now() + company.patience;
+            while let Some(complete) = self.with(|queue| queue.lacks(company.least).then(|| queue.complete.clone()))
+                && timeout_at(enough_waited, complete.notified()).await.is_ok()
+            {}
         }
-        Some(choose(&mut queue.waiting))
+        self.with(|queue| {
+            let there = queue.waiting.len();
+            let group = choose(&mut queue.waiting);
+            let rows = there - queue.waiting.len();
+            queue.rows_under_way += rows;
+            queue.expected = queue.rows_under_way;
+            queue.is_called = false;
+            (group, rows)
+        })
+    }
+
+    /// Notes that a statement was answered. Says whether to send another.
+    fn answered(&self, rows: usize) -> bool {
+        self.with(|queue| {
+            queue.under_way -= 1;
+            queue.rows_under_way -= rows;
+        });
+        self.may_send()
+    }
+}
+
+impl<W> Queue<W> {
+    /// Whether others are worth waiting for, and not all there.
+    fn lacks(&self, least: usize) -> bool {
+        self.expected >= least && self.waiting.len() < self.expected
     }
 }
 
@@ -173,14 +234,24 @@ impl Shared {
         let (answer, outcome) = oneshot::channel();
         let key = (sql::space(space), partition.to_vec(), row.to_vec());
         if self.readers.push(Reader { key, answer }) {
-            let shared = self.clone();
-            tokio::spawn(async move {
-                while let Some(group) = shared.readers.take(next_readers).await {
-                    shared.read_group(group).await;
-                }
-            });
+            self.send_reads();
         }
         outcome.await.unwrap_or(Outcome::Alone)
+    }
+
+    fn send_reads(self: &Arc<Shared>) {
+        let shared = self.clone();
+        tokio::spawn(async move {
+            let (group, rows) = shared.readers.take(next_readers).await;
+            // There may be more than a statement takes.
+            if shared.readers.may_send() {
+                shared.send_reads();
+            }
+            shared.read_group(group).await;
+            if shared.readers.answered(rows) {
+                shared.send_reads();
+            }
+        });
     }
 
     async fn read_group(&self, group: BTreeMap<Key, Vec<oneshot::Sender<Outcome<Found>>>>) {
@@ -215,14 +286,23 @@ impl Shared {
         let (answer, outcome) = oneshot::channel();
         let key = (sql::space(batch.space), batch.partition.clone(), batch.items[0].row.clone());
         if self.inserters.push(Inserter { key, version, value: value.clone(), answer }) {
-            let shared = self.clone();
-            tokio::spawn(async move {
-                while let Some(group) = shared.inserters.take(next_inserters).await {
-                    shared.insert_group(group).await;
-                }
-            });
+            self.send_inserts();
         }
         outcome.await.unwrap_or_else(|_| Outcome::Lost("the node is ending".into()))
+    }
+
+    fn send_inserts(self: &Arc<Shared>) {
+        let shared = self.clone();
+        tokio::spawn(async move {
+            let (group, rows) = shared.inserters.take(next_inserters).await;
+            if shared.inserters.may_send() {
+                shared.send_inserts();
+            }
+            shared.insert_group(group).await;
+            if shared.inserters.answered(rows) {
+                shared.send_inserts();
+            }
+        });
     }
 
     async fn insert_group(&self, group: BTreeMap<Key, Inserter>) {
@@ -318,3 +398,6 @@ pub(crate) fn found_in(answer: &PgRow, at: usize) -> Found {
     let row = |(version, value)| Row { version: version as Version, value: Bytes::copy_from_slice(value) };
     Found::Row(version.zip(value).map(row))
 }
+
+#[cfg(test)]
+mod tests;
