@@ -137,6 +137,8 @@ pub struct Content {
     pub rows: usize,
     /// Which tables there are.
     pub tables: Vec<Spread>,
+    /// Where the server was started.
+    pub folder: PathBuf,
 }
 
 /// A server that is filled and ready to be measured.

@@ -37,8 +37,11 @@ enum Command {
         /// A results.json.
         results: PathBuf,
     },
-    /// Serves a fixed answer with bare hyper, until it is killed.
-    Hyper,
+    /// Serves with bare hyper, until it is killed: a fixed answer, or kilobytes of a file.
+    Hyper {
+        /// The file, if it is there.
+        rows: PathBuf,
+    },
 }
 
 #[derive(Args)]
@@ -87,7 +90,7 @@ fn main() -> ExitCode {
         Command::Run(arguments) => measure(*arguments),
         Command::Plot { results, folder } => load(&results).and_then(|results| plots::write(&results, &folder)),
         Command::Report { results } => load(&results).map(|results| print!("{}", report::all_of(&results))),
-        Command::Hyper => hyper::serve(),
+        Command::Hyper { rows } => hyper::serve(&rows),
     };
     match done {
         Ok(()) => ExitCode::SUCCESS,

@@ -136,7 +136,6 @@ fn size(results: &Results) -> String {
     let height = 380.0;
     let mut picture = Picture::new(WIDTH, height, "Cost by number of rows", &setting(results));
     let names = contestants(results);
-    let names: Vec<_> = names.into_iter().filter(|(name, _)| *name != "hyper").collect();
     picture.legend(20.0, 72.0, &names);
     let microseconds = |name: &str, workload: &str, connections: usize| {
         let rate = results.summary(name, Source::Operations(workload, connections))?;

@@ -116,7 +116,8 @@ impl Visit<'_> {
         if let Some(bytes) = self.contestant.binary_bytes() {
             self.figure("binary bytes", bytes as f64);
         }
-        let content = Content { entities: entities.clone(), rows, tables: self.group.tables.to_vec() };
+        let (tables, path) = (self.group.tables.to_vec(), folder.path().to_owned());
+        let content = Content { entities: entities.clone(), rows, tables, folder: path };
         let stage = self.contestant.fill(&server, &content)?;
         if self.group.is_weighed {
             machine::wait_until_quiet(|| server.family());

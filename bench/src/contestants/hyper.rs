@@ -1,10 +1,13 @@
 //! The ceiling: hyper on the same runtime as Partita, which answers every request with the same kilobyte. It reads no
 //! header, verifies nothing and stores nothing.
+//!
+//! Where there are more than [`FIXED_ROWS_MAX`] rows, it answers with a kilobyte of a file with so many, read from a random
+//! place: the least that it costs if rows are in no processor's cache.
 
 use super::{Content, Contestant, Server, Stage, TakesPart, table_service};
 use crate::Result;
 use crate::client::connect;
-use crate::entity::Spread;
+use crate::entity::{Rng, Spread};
 use crate::process::Process;
 use crate::table::{Auth, Target};
 use crate::wire::Wire;
@@ -14,12 +17,19 @@ use http_body_util::Full;
 use hyper::header::{CONTENT_TYPE, HeaderValue};
 use hyper::{Response, server::conn::http1, service::service_fn};
 use hyper_util::rt::TokioIo;
-use std::convert::Infallible;
+use std::fs::File;
+use std::io::{self, BufWriter, Write};
 use std::net::{SocketAddr, TcpStream};
+use std::os::unix::fs::FileExt;
 use std::path::Path;
 use std::process::{Command, Stdio};
+use std::sync::{Mutex, PoisonError};
 use tokio::net::TcpListener;
 use tokio::runtime::Builder;
+
+/// So many rows or fewer are one fixed answer.
+const FIXED_ROWS_MAX: usize = 10_000;
+static ROW: [u8; 1024] = [b'x'; 1024];
 
 pub(super) struct Hyper;
 
@@ -31,24 +41,30 @@ impl Contestant for Hyper {
     fn version(&self) -> Result<String> {
         let mut lines = include_str!("../../../Cargo.lock").lines().skip_while(|line| *line != "name = \"hyper\"");
         let version = lines.nth(1).and_then(|line| line.split('"').nth(1)).unwrap_or("of no version");
-        Ok(format!("hyper {version}, a fixed answer of 1 KB"))
+        Ok(format!("hyper {version}, a fixed answer of 1 KB, or any of a file"))
     }
 
-    fn takes_part(&self, work: Work, rows: usize) -> TakesPart {
+    fn takes_part(&self, work: Work, _: usize) -> TakesPart {
         match work {
-            Work::Get(Auth::SharedKey, Spread::Partitions) if rows <= 10_000 => TakesPart::Yes,
+            Work::Get(Auth::SharedKey, Spread::Partitions) => TakesPart::Yes,
             _ => TakesPart::No,
         }
     }
 
-    fn start(&self, _: &Path, _: bool) -> Result<Server> {
+    fn start(&self, folder: &Path, _: bool) -> Result<Server> {
         let mut command = Command::new(std::env::current_exe()?);
-        let mut process = Process::start(command.arg("hyper").stdout(Stdio::piped()))?;
+        command.arg("hyper").arg(folder.join("rows")).stdout(Stdio::piped());
+        let mut process = Process::start(&mut command)?;
         let address = process.wait_for_line("listens on ")?.parse()?;
         table_service::first_answer(process, address, false)
     }
 
     fn fill(&self, server: &Server, content: &Content) -> Result<Box<dyn Stage>> {
+        if content.rows > FIXED_ROWS_MAX {
+            let mut rows = BufWriter::new(File::create(content.folder.join("rows"))?);
+            (0..content.rows).try_for_each(|_| rows.write_all(&ROW))?;
+            rows.into_inner().map_err(|error| error.into_error())?.sync_all()?;
+        }
         let target = Target::new(server.address, content.entities.clone(), content.rows);
         Ok(Box::new(Fixed { address: server.address, target }))
     }
@@ -65,25 +81,27 @@ impl Stage for Fixed {
     }
 }
 
-/// Serves until it is killed, on threads that are laid out as Partita's.
-pub fn serve() -> Result<()> {
+/// Serves until it is killed, on threads that are laid out as Partita's: rows of the file if there is one when a client
+/// connects, otherwise a fixed one.
+pub fn serve(rows: &Path) -> Result<()> {
     let count = std::thread::available_parallelism().map_or(1, usize::from);
     let worker = |_| Builder::new_multi_thread().worker_threads(1).enable_all().build();
     let workers = (0..count).map(worker).collect::<std::io::Result<Vec<_>>>()?;
     Builder::new_current_thread().enable_all().build()?.block_on(async {
         let listener = TcpListener::bind("127.0.0.1:0").await?;
         println!("listens on {}", listener.local_addr()?);
-        for worker in workers.iter().cycle() {
+        for (number, worker) in workers.iter().cycle().enumerate() {
             let (stream, _) = listener.accept().await?;
             stream.set_nodelay(true)?;
             let stream = stream.into_std()?;
+            let source = Source::open(rows, number as u64)?;
             worker.spawn(async move {
                 let Ok(stream) = tokio::net::TcpStream::from_std(stream) else { return };
                 let answers = service_fn(|_| async {
-                    let mut response = Response::new(Full::new(Bytes::from_static(&[b'x'; 1024])));
+                    let mut response = Response::new(Full::new(source.row()?));
                     let json = HeaderValue::from_static("application/json;odata=minimalmetadata");
                     response.headers_mut().insert(CONTENT_TYPE, json);
-                    Ok::<_, Infallible>(response)
+                    Ok::<_, io::Error>(response)
                 });
                 // How a connection ends is for its client to say.
                 let _ = http1::Builder::new().serve_connection(TokioIo::new(stream), answers).await;
@@ -91,4 +109,29 @@ pub fn serve() -> Result<()> {
         }
         Ok(())
     })
+}
+
+/// Where answers of a connection come from.
+enum Source {
+    Fixed,
+    File { file: File, rows: usize, places: Mutex<Rng> },
+}
+
+impl Source {
+    fn open(rows: &Path, seed: u64) -> io::Result<Source> {
+        let file = match File::open(rows) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Source::Fixed),
+            file => file?,
+        };
+        let rows = file.metadata()?.len() as usize / ROW.len();
+        Ok(Source::File { file, rows, places: Mutex::new(Rng::new(seed)) })
+    }
+
+    fn row(&self) -> io::Result<Bytes> {
+        let Source::File { file, rows, places } = self else { return Ok(Bytes::from_static(&ROW)) };
+        let place = places.lock().unwrap_or_else(PoisonError::into_inner).below(*rows);
+        let mut row = vec![0; ROW.len()];
+        file.read_exact_at(&mut row, (place * ROW.len()) as u64)?;
+        Ok(row.into())
+    }
 }
