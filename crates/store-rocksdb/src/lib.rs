@@ -7,7 +7,7 @@
 //!   commit -->   |            (each takes all that queued during the sync before it)
 //!   commit -->   |
 //!
-//!   get, scan ---------------> RocksDB, on the thread of the caller
+//!   get, scan ---------------> RocksDB, on the thread of the caller (gets of a moment in one go)
 //! ```
 //!
 //! One thread writes. It checks what each commit expects against the engine and the commits before it in the same
@@ -47,6 +47,7 @@ mod failure;
 mod files;
 mod format;
 mod group;
+mod in_one_go;
 mod log_check;
 mod open;
 mod options;

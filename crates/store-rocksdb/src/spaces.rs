@@ -33,8 +33,8 @@ impl Spaces {
         self.0.borrow().dropped.contains(&space)
     }
 
-    /// Says whether the space is there, if that is settled. Called after a read.
-    pub(crate) fn check_now(&self, space: Space) -> Option<Result<()>> {
+    /// Says whether the space is there, if that is settled.
+    fn check_now(&self, space: Space) -> Option<Result<()>> {
         let state = self.0.borrow();
         if state.dropped.contains(&space) {
             Some(Err(Error::SpaceDropped))

@@ -7,11 +7,12 @@ use crate::condition;
 use crate::counters::Counters;
 use crate::failure::{Failure, read_error};
 use crate::format::split_value;
+use crate::in_one_go::in_one_go;
 use crate::open::{self, OpenError, Opened};
 use crate::options::{Durability, Options};
 use crate::queue::Queue;
 use crate::reclaim;
-use crate::row_cache::{KeyHash, RowCache};
+use crate::row_cache::RowCache;
 use crate::runway::{self, Runway};
 use crate::scan::{self, Helpers};
 use crate::settings;
@@ -19,7 +20,7 @@ use crate::spaces::Spaces;
 use async_trait::async_trait;
 use bytes::Bytes;
 use partita_store::{
-    Batch, Error, Result, Row, Scan, ScanEnd, Space, Store, Version, Versions, Visitor, encode_key_to,
+    Batch, Error, Result, Row, Scan, ScanEnd, Space, Store, Version, Versions, Visitor, encode_key, encode_key_to,
 };
 use rocksdb::checkpoint::Checkpoint;
 use rocksdb::{DB, ReadOptions, properties};
@@ -72,14 +73,6 @@ pub(crate) struct Shared {
     pub(crate) closing: AtomicBool,
     /// Let go of behind the database.
     _lock: File,
-}
-
-/// Where a row was looked for last.
-enum Found {
-    /// Its space was not dropped, or the row would not have been there.
-    InMemory(Row),
-    /// To be checked against the dropped spaces.
-    InDatabase(Result<Option<Row>>),
 }
 
 struct Threads {
@@ -236,20 +229,18 @@ impl Shared {
         }
     }
 
-    /// Reads a row, from memory if it is there.
-    fn get(&self, space: Space, partition: &[u8], row: &[u8]) -> Found {
+    /// A row that is in memory. Its space was not dropped, or it would not be there.
+    fn get_from_memory(&self, space: Space, partition: &[u8], row: &[u8]) -> Option<Row> {
         KEY.with_borrow_mut(|key| {
             key.clear();
             encode_key_to(space, partition, row, key);
-            let hash = self.rows.hash(key);
-            match self.rows.get(hash, key) {
-                Some(row) => Found::InMemory(row),
-                None => Found::InDatabase(self.get_from_database(hash, key)),
-            }
+            self.rows.get(self.rows.hash(key), key)
         })
     }
 
-    fn get_from_database(&self, hash: KeyHash, key: &[u8]) -> Result<Option<Row>> {
+    /// A row, to be checked against the dropped spaces.
+    fn get_from_database(&self, key: &[u8]) -> Result<Option<Row>> {
+        let hash = self.rows.hash(key);
         let ticket = self.rows.ticket(hash);
         let Some(stored) = self.database.get_pinned_opt(key, &self.reads).map_err(read_error)? else { return Ok(None) };
         let (version, value) = split_value(&stored)?;
@@ -273,17 +264,16 @@ impl Shared {
 #[async_trait]
 impl Store for RocksStore {
     async fn get(&self, space: Space, partition: &[u8], row: &[u8]) -> Result<Option<Row>> {
-        match self.shared.get(space, partition, row) {
-            Found::InMemory(row) => Ok(Some(row)),
-            Found::InDatabase(found) => self.shared.spaces.check(space).await.and(found),
+        if let Some(row) = self.shared.get_from_memory(space, partition, row) {
+            return Ok(Some(row));
         }
+        let (shared, key) = (self.shared.clone(), encode_key(space, partition, row));
+        let found = in_one_go(move || shared.get_from_database(&key)).await;
+        self.shared.spaces.check(space).await.and(found)
     }
 
     fn get_now(&self, space: Space, partition: &[u8], row: &[u8]) -> Option<Result<Option<Row>>> {
-        match self.shared.get(space, partition, row) {
-            Found::InMemory(row) => Some(Ok(Some(row))),
-            Found::InDatabase(found) => self.shared.spaces.check_now(space).map(|present| present.and(found)),
-        }
+        self.shared.get_from_memory(space, partition, row).map(|row| Ok(Some(row)))
     }
 
     async fn scan(&self, scan: Scan<'_>, visitor: &mut Visitor<'_>) -> Result<ScanEnd> {
