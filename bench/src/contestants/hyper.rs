@@ -1,7 +1,7 @@
 //! The ceiling: hyper on the same runtime as Partita, which answers every request with the same kilobyte. It reads no
 //! header, verifies nothing and stores nothing.
 //!
-//! Where there are more than [`FIXED_ROWS_MAX`] rows, it answers with a kilobyte of a file with so many, read from a random
+//! Where there are more than 10,000 rows, it answers with a kilobyte of a file with so many, read from a random
 //! place: the least that it costs if rows are in no processor's cache.
 
 use super::{Content, Contestant, Server, Stage, TakesPart, table_service};
