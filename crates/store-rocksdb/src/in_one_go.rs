@@ -3,7 +3,7 @@
 //! To read a row that is in no cache takes 6 microseconds where nothing else is done, and 15 between requests, each of which goes
 //! all the way through the network, HTTP and JSON: what the processor has cached for the one is gone when it comes back to the
 //! other. So the requests that come to a thread at the same moment first get as far as here, and then the database is asked
-//! for all of them. On 16 connections a third more rows are read out of a million.
+//! for all of them. On 16 connections a quarter more rows are read out of a million.
 
 use std::mem;
 use std::sync::{Arc, Mutex, PoisonError};
