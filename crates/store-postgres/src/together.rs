@@ -126,20 +126,13 @@ impl<W> Queues<W> {
             if queue.waiting.len() == queue.expected {
                 queue.complete.notify_one();
             }
-        });
-        self.may_send()
+            queue.may_send(self.under_way_max)
+        })
     }
 
-    /// Whether to send one more statement, which is then counted.
+    /// Whether to send one more statement.
     fn may_send(&self) -> bool {
-        self.with(|queue| {
-            let may_send = !queue.waiting.is_empty() && !queue.is_called && queue.under_way < self.under_way_max;
-            if may_send {
-                queue.is_called = true;
-                queue.under_way += 1;
-            }
-            may_send
-        })
+        self.with(|queue| queue.may_send(self.under_way_max))
     }
 
     /// Those who go in the next statement, and how many were taken for it.
@@ -170,12 +163,22 @@ impl<W> Queues<W> {
         self.with(|queue| {
             queue.under_way -= 1;
             queue.rows_under_way -= rows;
-        });
-        self.may_send()
+            queue.may_send(self.under_way_max)
+        })
     }
 }
 
 impl<W> Queue<W> {
+    /// Whether to send one more statement, which is then counted.
+    fn may_send(&mut self, under_way_max: usize) -> bool {
+        let may_send = !self.waiting.is_empty() && !self.is_called && self.under_way < under_way_max;
+        if may_send {
+            self.is_called = true;
+            self.under_way += 1;
+        }
+        may_send
+    }
+
     /// Whether others are worth waiting for, and not all there.
     fn lacks(&self, least: usize) -> bool {
         self.expected >= least && self.waiting.len() < self.expected
