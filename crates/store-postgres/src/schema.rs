@@ -116,9 +116,12 @@ async fn format_found(client: &Client) -> Result<Option<i64>, PgError> {
     }
 }
 
-/// All steps, and the format they lead to.
+/// All steps, and the format they lead to. It is noted as soon as there is a place for it, so that whoever comes late, to
+/// tables that somebody has made meanwhile, stops there and has changed nothing.
 fn creation(steps: &[String]) -> String {
-    format!("{};\n{}", steps.join(";\n"), sql::format_made(steps.len() as i64))
+    let mut steps = steps.to_vec();
+    steps.insert(1, sql::format_made(steps.len() as i64));
+    steps.join(";\n")
 }
 
 /// Makes one step, unless somebody else has made it meanwhile.

@@ -111,9 +111,9 @@ pub const FORMAT_FOUND: &str = "SELECT value FROM partita_meta WHERE name = 'for
 /// The same, for whoever is about to change it: others who are wait here.
 pub const FORMAT_LOCKED: &str = "SELECT value FROM partita_meta WHERE name = 'format' FOR UPDATE";
 
-/// Notes the format of tables that were made from nothing.
+/// Notes the format of tables that are made from nothing; fails where there is one.
 pub fn format_made(format: i64) -> String {
-    format!("INSERT INTO partita_meta (name, value) VALUES ('format', {format}) ON CONFLICT DO NOTHING")
+    format!("INSERT INTO partita_meta (name, value) VALUES ('format', {format})")
 }
 
 /// Notes that a step was made.

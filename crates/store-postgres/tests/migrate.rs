@@ -69,6 +69,19 @@ async fn an_empty_database_gets_the_last_format_at_once() {
         node.await.expect("it runs").expect("nobody meets a format between");
     }
     assert_eq!(format(&url), "3");
+    assert_eq!(Postgres::sql(&url, "SELECT n, third FROM partita_second"), "2|");
+}
+
+/// It saw an empty database; when it makes the tables, they are there.
+#[tokio::test(flavor = "multi_thread")]
+async fn who_comes_late_to_an_empty_database_changes_nothing() {
+    let Some(url) = support::database() else { return };
+    let late = migration_sql(support::options(&url).with_steps(with_second)).await.expect("it is empty");
+    drop(support::open(&url).await);
+    let refused = Postgres::try_sql(&url, &late).expect_err("somebody was faster");
+    assert!(refused.contains("duplicate key"), "{refused}");
+    assert_eq!(format(&url), "1");
+    assert_eq!(Postgres::sql(&url, "SELECT to_regclass('partita_second') IS NULL"), "t");
 }
 
 #[tokio::test(flavor = "multi_thread")]
