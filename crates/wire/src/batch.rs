@@ -29,7 +29,7 @@ mod tests;
 pub use part::Part;
 pub use reply::{PartReply, response_content_type, write};
 
-use multipart::{Headers, boundary_in, boundary_of, is_multipart, split};
+use multipart::{Headers, boundary_in, boundary_of, is_multipart, read_head, split};
 use partita_model::ServiceError;
 use partita_model::limits::BATCH_OPERATIONS_MAX;
 
@@ -57,8 +57,8 @@ pub fn parse<'a>(content_type: &str, body: &'a [u8]) -> Result<Batch<'a>, Servic
     if parts.next().is_some() {
         return Err(malformed("A batch is one change set or one query, not several."));
     }
-    let (headers, content) = Headers::read(first)?;
-    match headers.get("Content-Type") {
+    let (head, content) = read_head(first)?;
+    match Headers::read(head)?.get("Content-Type") {
         Some(inner) if is_multipart(inner) => change_set(inner, content),
         _ => {
             let part = Part::read(content)?;
@@ -73,8 +73,8 @@ pub fn parse<'a>(content_type: &str, body: &'a [u8]) -> Result<Batch<'a>, Servic
 fn change_set<'a>(content_type: &str, content: &'a [u8]) -> Result<Batch<'a>, ServiceError> {
     let mut operations = Vec::new();
     for part in split(content, &boundary_of(content_type)?, BATCH_OPERATIONS_MAX + 1)? {
-        let (headers, content) = Headers::read(part)?;
-        if headers.get("Content-Type").is_some_and(is_multipart) {
+        let (head, content) = read_head(part)?;
+        if Headers::read(head)?.get("Content-Type").is_some_and(is_multipart) {
             return Err(malformed("A change set cannot stand inside a change set."));
         }
         let operation = Part::read(content)?;

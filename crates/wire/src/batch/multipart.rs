@@ -116,20 +116,52 @@ pub(super) fn split_line(bytes: &[u8]) -> (&[u8], &[u8]) {
     }
 }
 
+/// The lines before the first blank one as text, and what follows that.
+pub(super) fn read_head(bytes: &[u8]) -> Result<(&str, &[u8]), ServiceError> {
+    let mut rest = bytes;
+    while !rest.is_empty() {
+        let (line, after) = split_line(rest);
+        if line.trim_ascii().is_empty() {
+            return Ok((head_text(&bytes[..bytes.len() - rest.len()])?, after));
+        }
+        rest = after;
+    }
+    Ok((head_text(bytes)?, &[]))
+}
+
+/// Checks all lines at once: one by one they took three times the instructions. Control characters within them are refused: a
+/// value may be repeated in the reply.
+fn head_text(lines: &[u8]) -> Result<&str, ServiceError> {
+    let text = std::str::from_utf8(lines).map_err(|_| malformed("A header of a part is not UTF-8."))?;
+    // Without stopping at the first, so that many bytes are looked at together.
+    let is_control = |byte: u8| byte.is_ascii_control() & !matches!(byte, b'\t' | b'\n' | b'\r');
+    let has_control = lines.iter().fold(false, |found, &byte| found | is_control(byte));
+    let pairs = lines.iter().zip(lines.get(1..).unwrap_or_default());
+    let has_lone_return = pairs.fold(false, |found, (&byte, &next)| found | ((byte == b'\r') & (next != b'\n')));
+    if has_control | has_lone_return {
+        return Err(malformed("A header of a part has a control character."));
+    }
+    Ok(text)
+}
+
+/// The first line of a text, which may keep its return, and the rest.
+pub(super) fn split_text_line(text: &str) -> (&str, &str) {
+    match memchr::memchr(b'\n', text.as_bytes()) {
+        Some(at) => (&text[..at], &text[at + 1..]),
+        None => (text, ""),
+    }
+}
+
 /// The headers of a part, in order.
 pub(super) struct Headers<'a>(pub(super) Vec<(&'a str, Cow<'a, str>)>);
 
 impl<'a> Headers<'a> {
-    /// Reads headers up to the blank line after them, or up to the end. Gives what follows the blank line.
-    pub(super) fn read(mut bytes: &'a [u8]) -> Result<(Headers<'a>, &'a [u8]), ServiceError> {
+    /// Reads the lines of headers.
+    pub(super) fn read(mut lines: &'a str) -> Result<Headers<'a>, ServiceError> {
         let mut headers: Vec<(&'a str, Cow<'a, str>)> = Vec::with_capacity(8);
-        while !bytes.is_empty() {
-            let (line, rest) = split_line(bytes);
-            bytes = rest;
-            if line.trim_ascii().is_empty() {
-                break;
-            }
-            let line = header_text(line)?;
+        while !lines.is_empty() {
+            let (line, rest) = split_text_line(lines);
+            lines = rest;
             if line.starts_with([' ', '\t']) {
                 let Some((_, value)) = headers.last_mut() else {
                     return Err(malformed("The first header of a part starts with a space."));
@@ -151,7 +183,7 @@ impl<'a> Headers<'a> {
             }
             headers.push((name.trim_ascii(), Cow::Borrowed(value.trim_ascii())));
         }
-        Ok((Headers(headers), bytes))
+        Ok(Headers(headers))
     }
 
     /// The value of the first header of that name, in any case.
@@ -159,14 +191,4 @@ impl<'a> Headers<'a> {
         let found = self.0.iter().find(|(name, _)| name.eq_ignore_ascii_case(wanted));
         found.map(|(_, value)| &**value)
     }
-}
-
-/// A line of headers as text. Control characters are refused: a value may be repeated in the reply.
-pub(super) fn header_text(line: &[u8]) -> Result<&str, ServiceError> {
-    let text = std::str::from_utf8(line).map_err(|_| malformed("A header of a part is not UTF-8."))?;
-    // Without stopping at the first: a handful of instructions for a whole line.
-    if text.bytes().fold(false, |found, byte| found | (byte.is_ascii_control() & (byte != b'\t'))) {
-        return Err(malformed("A header of a part has a control character."));
-    }
-    Ok(text)
 }

@@ -1,7 +1,7 @@
 //! One operation of a batch: an HTTP request written out inside a part.
 
 use super::malformed;
-use super::multipart::{Headers, header_text, split_line};
+use super::multipart::{Headers, read_head, split_text_line};
 use partita_model::ServiceError;
 use std::borrow::Cow;
 
@@ -29,10 +29,11 @@ impl<'a> Part<'a> {
     }
 
     pub(super) fn read(content: &'a [u8]) -> Result<Part<'a>, ServiceError> {
-        let (line, rest) = split_line(content.trim_ascii_start());
-        let (method, target) = request_line(header_text(line)?)
+        let (head, body) = read_head(content.trim_ascii_start())?;
+        let (line, lines) = split_text_line(head);
+        let (method, target) = request_line(line)
             .ok_or_else(|| malformed("A part does not start with a request line such as POST /T HTTP/1.1."))?;
-        let (headers, body) = Headers::read(rest)?;
+        let headers = Headers::read(lines)?;
         let content_id = headers.0.iter().find(|(name, _)| name.eq_ignore_ascii_case("Content-ID"));
         let content_id = content_id.map(|(_, id)| id.clone());
         let body = body_of(body, headers.get("Content-Length"));
