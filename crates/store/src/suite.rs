@@ -61,6 +61,7 @@ macro_rules! store_suite {
 
             expectations_hold_or_conflict
             the_first_item_that_fails_is_named
+            one_of_many_rows_is_not_new
             a_batch_applies_as_a_whole_or_not_at_all
             a_batch_may_only_check
             a_batch_sees_rows_as_before_it

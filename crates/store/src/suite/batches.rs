@@ -56,6 +56,33 @@ pub async fn the_first_item_that_fails_is_named(store: &dyn Store) {
     assert_conflict(store.commit(batch(SPACE, b"p", reversed)).await, 0, None);
 }
 
+/// Among many new rows the one that is there already is found: at either end of them or between, after others were deleted
+/// there or not, and whatever their order.
+pub async fn one_of_many_rows_is_not_new(store: &dyn Store) {
+    const ROWS: u8 = 100;
+    let new = || -> Vec<Item> {
+        let mixed = (0..u32::from(ROWS)).map(|row| (row * 37 % u32::from(ROWS)) as u8);
+        mixed.map(|row| item(&[row], Expect::Absent, Action::Put(Bytes::new()))).collect()
+    };
+    for (partition, deletes) in [(b"p", false), (b"q", true)] {
+        for there in [0, 1, ROWS / 2, ROWS - 1] {
+            if deletes {
+                store.commit(batch(SPACE, partition, new())).await.expect("all are new");
+                write(store, partition, (0..ROWS).map(|row| delete(&[row])).collect()).await;
+            }
+            let version = write(store, partition, vec![put(&[there], b"old")]).await;
+            let index = new().iter().position(|item| item.row == [there]).expect("it is among them");
+            assert_conflict(store.commit(batch(SPACE, partition, new())).await, index, Some(version));
+            write(store, partition, vec![delete(&[there])]).await;
+            // A neighbour beyond either end is none of them.
+            write(store, partition, vec![put(&[], b""), put(&[ROWS], b""), put(&[ROWS - 1, 0], b"")]).await;
+            let version = store.commit(batch(SPACE, partition, new())).await.expect("all are new");
+            assert_eq!(read(store, partition, &[there]).await.map(|row| row.version), Some(version));
+            write(store, partition, (0..=ROWS).map(|row| delete(&[row])).collect()).await;
+        }
+    }
+}
+
 /// A batch that fails at its last item has changed nothing; one that holds has changed everything, in one version.
 pub async fn a_batch_applies_as_a_whole_or_not_at_all(store: &dyn Store) {
     let old = write(store, b"p", vec![put(b"changed", b"old"), put(b"deleted", b"old")]).await;
