@@ -57,8 +57,8 @@ pub const HEADER_BYTES_MAX: usize = 128 * 1024;
 pub const HEAD_BYTES_FREE: usize = 8 * 1024;
 /// Most bytes beyond that of the heads of all requests together.
 pub const ALL_HEADS_BYTES_MAX: usize = 64 << 20;
-/// Most headers of a request.
-pub const HEADERS_MAX: usize = 200;
+/// Most headers of a request. For more, hyper would have to allocate room anew for each request.
+pub const HEADERS_MAX: usize = 100;
 /// Deepest nesting of a JSON body. An entity is flat: anything deeper than this is not one.
 pub const JSON_DEPTH_MAX: usize = 32;
 /// Deepest nesting of parentheses and `not` in a `$filter`.

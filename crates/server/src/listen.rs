@@ -13,7 +13,7 @@ use hyper::service::service_fn;
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use hyper_util::server::conn::auto::Builder;
 use hyper_util::server::graceful::{GracefulShutdown, Watcher};
-use partita_model::limits::{HEADER_BYTES_MAX, HEADERS_MAX};
+use partita_model::limits::HEADER_BYTES_MAX;
 use patience::Patience;
 use prometheus_client::metrics::gauge::Gauge;
 use std::convert::Infallible;
@@ -61,12 +61,7 @@ where
     let heads = Heads::new();
     let graceful = GracefulShutdown::new();
     let mut builder = Builder::new(TokioExecutor::new());
-    builder
-        .http1()
-        .timer(TokioTimer::new())
-        .header_read_timeout(keep_alive)
-        .max_headers(HEADERS_MAX)
-        .max_buf_size(HEADER_BYTES_MAX);
+    builder.http1().timer(TokioTimer::new()).header_read_timeout(keep_alive).max_buf_size(HEADER_BYTES_MAX);
     builder
         .http2()
         .timer(TokioTimer::new())
