@@ -144,13 +144,15 @@ fn check_together(drafts: &[Draft]) -> Result<(), Refused> {
         return Err(Refused { index: BATCH_OPERATIONS_MAX - 1, error: ServiceError::TooManyOperations });
     }
     let partition = drafts.iter().find_map(|draft| draft.keys.partition_key());
-    let mut rows = HashSet::with_capacity(drafts.len());
+    // Rows that come in order, as most do, differ; to look them up would be a fiftieth of the work of a transaction.
+    let are_in_order = drafts.is_sorted_by(|a, b| a.keys.row_key().is_some() && a.keys.row_key() < b.keys.row_key());
+    let mut rows = HashSet::with_capacity(if are_in_order { 0 } else { drafts.len() });
     for (index, draft) in drafts.iter().enumerate() {
         let error = if draft.answer.table.space != drafts[0].answer.table.space {
             ServiceError::DifferentTables
         } else if draft.keys.partition_key().is_some_and(|key| Some(key) != partition) {
             ServiceError::DifferentPartitions
-        } else if draft.keys.row_key().is_some_and(|row_key| !rows.insert(row_key)) {
+        } else if !are_in_order && draft.keys.row_key().is_some_and(|row_key| !rows.insert(row_key)) {
             ServiceError::DuplicateRowInBatch
         } else {
             continue;
