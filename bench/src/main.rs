@@ -39,8 +39,8 @@ enum Command {
     },
     /// Serves with bare hyper, until it is killed: a fixed answer, or kilobytes of a file.
     Hyper {
-        /// The file, if it is there.
-        rows: PathBuf,
+        /// Where its files are.
+        folder: PathBuf,
     },
 }
 
@@ -90,7 +90,7 @@ fn main() -> ExitCode {
         Command::Run(arguments) => measure(*arguments),
         Command::Plot { results, folder } => load(&results).and_then(|results| plots::write(&results, &folder)),
         Command::Report { results } => load(&results).map(|results| print!("{}", report::all_of(&results))),
-        Command::Hyper { rows } => hyper::serve(&rows),
+        Command::Hyper { folder } => hyper::serve(&folder),
     };
     match done {
         Ok(()) => ExitCode::SUCCESS,

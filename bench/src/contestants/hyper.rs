@@ -1,8 +1,11 @@
 //! The ceiling: hyper on the same runtime as Partita, which answers every request with the same kilobyte. It reads no
-//! header, verifies nothing and stores nothing.
+//! header and verifies nothing.
 //!
 //! Where there are more than 10,000 rows, it answers with a kilobyte of a file with so many, read from a random
 //! place: the least that it costs if rows are in no processor's cache.
+//!
+//! What it is sent it writes to a file as it came, all that has come meanwhile at once, and answers when that is synced: the
+//! least that a durable insert costs over HTTP. Nobody could find a row in that file.
 
 use super::{Content, Contestant, Server, Stage, TakesPart, table_service};
 use crate::Result;
@@ -13,23 +16,27 @@ use crate::table::{Auth, Target};
 use crate::wire::Wire;
 use crate::workloads::Work;
 use bytes::Bytes;
-use http_body_util::Full;
+use http_body_util::{BodyExt, Full};
+use hyper::body::Incoming;
 use hyper::header::{CONTENT_TYPE, HeaderValue};
-use hyper::{Response, server::conn::http1, service::service_fn};
+use hyper::{Method, Request, Response, StatusCode, server::conn::http1, service::service_fn};
 use hyper_util::rt::TokioIo;
 use std::fs::File;
 use std::io::{self, BufWriter, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::os::unix::fs::FileExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Mutex, PoisonError, mpsc};
 use tokio::net::TcpListener;
 use tokio::runtime::Builder;
+use tokio::sync::oneshot;
 
 /// So many rows or fewer are one fixed answer.
 const FIXED_ROWS_MAX: usize = 10_000;
 static ROW: [u8; 1024] = [b'x'; 1024];
+/// The file for what was sent begins anew after so many bytes. It never grows, since that would make a sync take longer.
+const LOG_BYTES: usize = 64 << 20;
 
 pub(super) struct Hyper;
 
@@ -41,19 +48,19 @@ impl Contestant for Hyper {
     fn version(&self) -> Result<String> {
         let mut lines = include_str!("../../../Cargo.lock").lines().skip_while(|line| *line != "name = \"hyper\"");
         let version = lines.nth(1).and_then(|line| line.split('"').nth(1)).unwrap_or("of no version");
-        Ok(format!("hyper {version}, a fixed answer of 1 KB, or any of a file"))
+        Ok(format!("hyper {version}, a fixed answer of 1 KB, or any of a file; a synced file for inserts"))
     }
 
     fn takes_part(&self, work: Work, _: usize) -> TakesPart {
         match work {
-            Work::Get(Auth::SharedKey, Spread::Partitions) => TakesPart::Yes,
+            Work::Get(Auth::SharedKey, Spread::Partitions) | Work::Insert(Spread::Partitions) => TakesPart::Yes,
             _ => TakesPart::No,
         }
     }
 
     fn start(&self, folder: &Path, _: bool) -> Result<Server> {
         let mut command = Command::new(std::env::current_exe()?);
-        command.arg("hyper").arg(folder.join("rows")).stdout(Stdio::piped());
+        command.arg("hyper").arg(folder).stdout(Stdio::piped());
         let mut process = Process::start(&mut command)?;
         let address = process.wait_for_line("listens on ")?.parse()?;
         table_service::first_answer(process, address, false)
@@ -61,7 +68,7 @@ impl Contestant for Hyper {
 
     fn fill(&self, server: &Server, content: &Content) -> Result<Box<dyn Stage>> {
         if content.rows > FIXED_ROWS_MAX {
-            let mut rows = BufWriter::new(File::create(content.folder.join("rows"))?);
+            let mut rows = BufWriter::new(File::create(rows_in(&content.folder))?);
             (0..content.rows).try_for_each(|_| rows.write_all(&ROW))?;
             rows.into_inner().map_err(|error| error.into_error())?.sync_all()?;
         }
@@ -76,17 +83,27 @@ struct Fixed {
 }
 
 impl Stage for Fixed {
-    fn connect(&self, _: Work, _: usize, _: usize) -> Result<(TcpStream, Box<dyn Wire>)> {
-        Ok((connect(self.address)?, self.target.any_get()))
+    fn connect(&self, work: Work, connection: usize, connections: usize) -> Result<(TcpStream, Box<dyn Wire>)> {
+        let wire = match work {
+            Work::Insert(_) => self.target.wire(work, connection, connections),
+            _ => self.target.any_get(),
+        };
+        Ok((connect(self.address)?, wire))
     }
+}
+
+/// Where the rows are that it reads, if any.
+fn rows_in(folder: &Path) -> PathBuf {
+    folder.join("rows")
 }
 
 /// Serves until it is killed, on threads that are laid out as Partita's: rows of the file if there is one when a client
 /// connects, otherwise a fixed one.
-pub fn serve(rows: &Path) -> Result<()> {
+pub fn serve(folder: &Path) -> Result<()> {
     let count = std::thread::available_parallelism().map_or(1, usize::from);
     let worker = |_| Builder::new_multi_thread().worker_threads(1).enable_all().build();
     let workers = (0..count).map(worker).collect::<std::io::Result<Vec<_>>>()?;
+    let log = start_log(folder.join("log"));
     Builder::new_current_thread().enable_all().build()?.block_on(async {
         let listener = TcpListener::bind("127.0.0.1:0").await?;
         println!("listens on {}", listener.local_addr()?);
@@ -94,21 +111,70 @@ pub fn serve(rows: &Path) -> Result<()> {
             let (stream, _) = listener.accept().await?;
             stream.set_nodelay(true)?;
             let stream = stream.into_std()?;
-            let source = Source::open(rows, number as u64)?;
+            let source = Source::open(&rows_in(folder), number as u64)?;
+            let log = log.clone();
             worker.spawn(async move {
                 let Ok(stream) = tokio::net::TcpStream::from_std(stream) else { return };
-                let answers = service_fn(|_| async {
-                    let mut response = Response::new(Full::new(source.row()?));
-                    let json = HeaderValue::from_static("application/json;odata=minimalmetadata");
-                    response.headers_mut().insert(CONTENT_TYPE, json);
-                    Ok::<_, io::Error>(response)
-                });
+                let answers = service_fn(|request| answer(request, &source, &log));
                 // How a connection ends is for its client to say.
                 let _ = http1::Builder::new().serve_connection(TokioIo::new(stream), answers).await;
             });
         }
         Ok(())
     })
+}
+
+async fn answer(request: Request<Incoming>, source: &Source, log: &Log) -> Result<Response<Full<Bytes>>> {
+    if request.method() == Method::POST {
+        let body = request.into_body().collect().await?.to_bytes();
+        let (synced, is_synced) = oneshot::channel();
+        log.send((body, synced))?;
+        is_synced.await?;
+        let mut response = Response::new(Full::default());
+        *response.status_mut() = StatusCode::NO_CONTENT;
+        return Ok(response);
+    }
+    let mut response = Response::new(Full::new(source.row()?));
+    let json = HeaderValue::from_static("application/json;odata=minimalmetadata");
+    response.headers_mut().insert(CONTENT_TYPE, json);
+    Ok(response)
+}
+
+/// Takes what was sent, and whom to tell that it is synced.
+type Log = mpsc::Sender<(Bytes, oneshot::Sender<()>)>;
+
+/// Starts the thread that writes, which Partita has as well.
+fn start_log(path: PathBuf) -> Log {
+    let (log, sent) = mpsc::channel();
+    std::thread::spawn(move || keep_log(&path, &sent).expect("the log can be written"));
+    log
+}
+
+fn keep_log(path: &Path, sent: &mpsc::Receiver<(Bytes, oneshot::Sender<()>)>) -> io::Result<()> {
+    let Ok(mut next) = sent.recv() else { return Ok(()) };
+    let mut file = File::create(path)?;
+    file.write_all(&vec![0; LOG_BYTES])?;
+    file.sync_all()?;
+    let (mut at, mut bytes, mut waiting) = (0, Vec::new(), Vec::new());
+    loop {
+        for (body, synced) in std::iter::once(next).chain(sent.try_iter()) {
+            bytes.extend_from_slice(&body);
+            waiting.push(synced);
+        }
+        if at + bytes.len() > LOG_BYTES {
+            at = 0;
+        }
+        file.write_all_at(&bytes, at as u64)?;
+        file.sync_data()?;
+        at += bytes.len();
+        bytes.clear();
+        // Whoever is gone need not be told.
+        waiting.drain(..).for_each(|synced: oneshot::Sender<()>| synced.send(()).unwrap_or_default());
+        match sent.recv() {
+            Ok(more) => next = more,
+            Err(_) => return Ok(()),
+        }
+    }
 }
 
 /// Where answers of a connection come from.
