@@ -51,7 +51,8 @@ pub enum KeyField {
 /// ```
 pub fn decode(body: &[u8]) -> Result<EntityBody, ServiceError> {
     let members = Members::read(body)?;
-    let mut entity = EntityBody { record: RecordBuf::with_capacity(body.len()), ..EntityBody::default() };
+    let record = RecordBuf::with_capacity(body.len());
+    let mut entity = EntityBody { partition_key: None, row_key: None, record };
     for (at, member) in members.list.iter().enumerate() {
         match &*member.name {
             "PartitionKey" => entity.partition_key = members.key(at)?,
