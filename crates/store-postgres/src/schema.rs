@@ -73,7 +73,7 @@ async fn bring(client: &Client, steps: &[String], upgrades: bool) -> Result<Migr
                         ));
                     }
                     Some(found) => upgrade(client, found, &steps[found as usize]).await,
-                    None => client.batch_execute(&creation(steps)).await,
+                    None => create(client, steps).await,
                 };
                 match made {
                     Ok(()) => continue,
@@ -116,12 +116,17 @@ async fn format_found(client: &Client) -> Result<Option<i64>, PgError> {
     }
 }
 
-/// All steps, and the format they lead to. It is noted as soon as there is a place for it, so that whoever comes late, to
-/// tables that somebody has made meanwhile, stops there and has changed nothing.
+/// All steps, and the format they lead to, which fails where there is one: then nothing was changed.
 fn creation(steps: &[String]) -> String {
-    let mut steps = steps.to_vec();
-    steps.insert(1, sql::format_made(steps.len() as i64));
-    steps.join(";\n")
+    format!("{};\n{}", steps.join(";\n"), sql::format_made(steps.len() as i64))
+}
+
+/// Makes the tables, unless somebody else has made them meanwhile.
+async fn create(client: &Client, steps: &[String]) -> Result<(), PgError> {
+    let made = client.batch_execute(&creation(steps)).await;
+    // A step may fail in any way on tables that are there already.
+    let is_overtaken = made.is_err() && matches!(format_found(client).await, Ok(Some(_)));
+    if is_overtaken { Ok(()) } else { made }
 }
 
 /// Makes one step, unless somebody else has made it meanwhile.
