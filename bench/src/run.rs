@@ -18,7 +18,7 @@ use std::time::{Duration, SystemTime};
 
 /// When others used more of the machine than this, a measurement is made again.
 const OTHERS_MAX: f64 = 0.06;
-/// So often at most. The least disturbed one counts.
+/// So often at most, unless it has to be quick. The least disturbed one counts.
 const ATTEMPTS_MAX: usize = 3;
 
 /// What to run.
@@ -148,7 +148,8 @@ impl Visit<'_> {
 
     fn measure(&mut self, workload: &Workload, connections: usize, stage: &dyn Stage, server: &Server) -> Result<()> {
         let mut best: Option<Cell> = None;
-        for _ in 0..ATTEMPTS_MAX {
+        let attempts = if self.options.quick { 1 } else { ATTEMPTS_MAX };
+        for _ in 0..attempts {
             let Some(cell) = self.attempt(workload, connections, stage, server)? else { return Ok(()) };
             eprintln!("{}", report::progress(&cell, workload));
             let is_quiet = cell.others <= OTHERS_MAX;
