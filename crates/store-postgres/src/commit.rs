@@ -127,13 +127,14 @@ async fn one(
     let (space, version) = (sql::space(batch.space), version as i64);
     let (partition, row) = (&batch.partition, &item.row);
     let value = written(&item.action);
+    let copy = sql::copy(space, partition);
     let count = match item.expect {
         Expect::Absent => {
-            let values: [&(dyn ToSql + Sync); 5] = [&space, partition, row, &version, &value];
+            let values: [&(dyn ToSql + Sync); 6] = [&space, partition, row, &version, &value, &copy];
             answered(client.execute(&statements.insert_absent, &values)).await
         }
         Expect::Any => {
-            let values: [&(dyn ToSql + Sync); 5] = [&space, partition, row, &version, &value];
+            let values: [&(dyn ToSql + Sync); 6] = [&space, partition, row, &version, &value, &copy];
             answered(client.execute(&statements.put_any, &values)).await
         }
         Expect::Present | Expect::Version(_) => {
@@ -141,7 +142,8 @@ async fn one(
                 Expect::Version(expected) => Some(stored(expected)),
                 _ => None,
             };
-            answered(client.execute(&statements.change, &[&space, partition, row, &version, &value, &expected])).await
+            let values: [&(dyn ToSql + Sync); 7] = [&space, partition, row, &version, &value, &expected, &copy];
+            answered(client.execute(&statements.change, &values)).await
         }
     };
     Ok(if count? == 1 { Outcome::Committed } else { Outcome::NotWritten })
@@ -179,8 +181,9 @@ async fn any(connection: &Connection, batch: &Batch, version: Version) -> std::r
     let drop_space = batch.drop_space.map(sql::space);
     let changes = drop_space.is_some() || writes.contains(&true);
     let (space, partition, given) = (sql::space(batch.space), &batch.partition, version as i64);
-    let parameters: [&(dyn ToSql + Sync); 10] =
-        [&space, partition, &given, &rows, &expects, &writes, &values, &places, &drop_space, &changes];
+    let copy = sql::copy(space, partition);
+    let parameters: [&(dyn ToSql + Sync); 11] =
+        [&space, partition, &given, &rows, &expects, &writes, &values, &places, &drop_space, &changes, &copy];
     let answer = answered(async {
         let statement = client.query_one(&statements.batch, &parameters);
         match connection.engine.batch_bounds() {

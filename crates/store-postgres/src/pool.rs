@@ -77,22 +77,23 @@ impl Statements {
         const BYTES: Type = Type::BYTEA;
         const INT_ARRAY: Type = Type::INT8_ARRAY;
         const BYTES_ARRAY: Type = Type::BYTEA_ARRAY;
-        let row = [INT, BYTES, BYTES, INT, BYTES];
-        let change = [INT, BYTES, BYTES, INT, BYTES, INT];
+        let row = [INT, BYTES, BYTES, INT, BYTES, INT];
+        let change = [INT, BYTES, BYTES, INT, BYTES, INT, INT];
         let batch =
-            [INT, BYTES, INT, BYTES_ARRAY, INT_ARRAY, Type::BOOL_ARRAY, BYTES_ARRAY, INT_ARRAY, INT, Type::BOOL];
-        let many = [INT_ARRAY, BYTES_ARRAY, BYTES_ARRAY, INT_ARRAY, BYTES_ARRAY];
+            [INT, BYTES, INT, BYTES_ARRAY, INT_ARRAY, Type::BOOL_ARRAY, BYTES_ARRAY, INT_ARRAY, INT, Type::BOOL, INT];
+        let get_many = [INT_ARRAY, BYTES_ARRAY, BYTES_ARRAY, INT_ARRAY, INT_ARRAY];
+        let insert_many = [INT_ARRAY, BYTES_ARRAY, BYTES_ARRAY, INT_ARRAY, BYTES_ARRAY, INT_ARRAY];
         let (get, get_many, insert_many) = tokio::try_join!(
-            client.prepare_typed(sql::GET, &[INT, BYTES, BYTES]),
-            client.prepare_typed(sql::GET_MANY, &many[..4]),
-            client.prepare_typed(sql::INSERT_MANY, &many),
+            client.prepare_typed(sql::GET, &[INT, BYTES, BYTES, INT]),
+            client.prepare_typed(sql::GET_MANY, &get_many),
+            client.prepare_typed(sql::INSERT_MANY, &insert_many),
         )?;
         let (insert_absent, put_any, change, batch, is_dropped, scan_from, scan_between) = tokio::try_join!(
             client.prepare_typed(sql::INSERT_ABSENT, &row),
             client.prepare_typed(sql::PUT_ANY, &row),
             client.prepare_typed(sql::CHANGE, &change),
             client.prepare_typed(sql::BATCH, &batch),
-            client.prepare_typed(sql::IS_DROPPED, &[INT]),
+            client.prepare_typed(sql::IS_DROPPED, &[INT, INT]),
             client.prepare_typed(sql::SCAN_FROM, &[INT, BYTES, BYTES, INT]),
             client.prepare_typed(sql::SCAN_BETWEEN, &[INT, BYTES, BYTES, INT, BYTES, BYTES]),
         )?;

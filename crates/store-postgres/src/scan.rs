@@ -110,7 +110,8 @@ impl Progress<'_, '_> {
         let space = sql::space(self.scan.space);
         let time = self.scan.deadline.saturating_duration_since(Instant::now()) + DEADLINE_GRACE;
         let begin = format!("{}{}", sql::SCAN_BEGIN, time.as_millis().min(30_000));
-        let parameters: [&(dyn ToSql + Sync); 1] = [&space];
+        let copy = sql::copy(space, &self.scan.start.partition);
+        let parameters: [&(dyn ToSql + Sync); 2] = [&space, &copy];
         let opening = async {
             tokio::try_join!(
                 connection.client.batch_execute(&begin),

@@ -10,6 +10,10 @@
 //!
 //! A space is an unsigned number and `bigint` is not, so it is stored with its first bit turned over, which keeps the
 //! order ([`space`]). A row without a value is a tombstone: it keeps the version that a row created again must exceed.
+//!
+//! Two marks are read by nearly every statement: whether the space was dropped, and the floor of versions. A row has one
+//! leader in a distributed database, so each mark is kept in [`COPIES`] copies, and a statement asks one of them
+//! ([`copy`]). Whoever changes a mark changes all copies in one statement: nobody sees some of them changed and some not.
 
 use partita_store::Space;
 
@@ -78,21 +82,31 @@ impl Engine {
     /// next format from the one before. A step that was published never changes. Making one twice is harmless, since not
     /// every database takes back a table with the transaction that made it.
     pub fn steps(self) -> Vec<String> {
-        let ascending = match self {
-            Engine::Yugabyte => "space ASC, pk ASC, rk ASC",
-            Engine::Postgres | Engine::Cockroach => "space, pk, rk",
+        let (row, dropped, floor) = match self {
+            Engine::Yugabyte => ("space ASC, pk ASC, rk ASC", "copy HASH, space ASC", "copy HASH"),
+            Engine::Postgres | Engine::Cockroach => ("space, pk, rk", "copy, space", "copy"),
+        };
+        // YugabyteDB splits a table when it is large, which those of the marks are not. CockroachDB splits where it is asked
+        // often.
+        let tablets = match self {
+            Engine::Yugabyte => " SPLIT INTO 16 TABLETS",
+            Engine::Postgres | Engine::Cockroach => "",
         };
         vec![format!(
             "CREATE TABLE IF NOT EXISTS partita_row (
     space bigint NOT NULL, pk bytea NOT NULL, rk bytea NOT NULL,
-    version bigint NOT NULL, value bytea, PRIMARY KEY ({ascending}));
+    version bigint NOT NULL, value bytea, PRIMARY KEY ({row}));
 CREATE INDEX IF NOT EXISTS partita_grave ON partita_row (version) WHERE value IS NULL;
 CREATE TABLE IF NOT EXISTS partita_dropped (
-    space bigint PRIMARY KEY, dropped_at timestamptz NOT NULL DEFAULT now(), swept boolean NOT NULL DEFAULT false);
+    copy bigint NOT NULL, space bigint NOT NULL, dropped_at timestamptz NOT NULL DEFAULT now(),
+    swept boolean, PRIMARY KEY ({dropped})){tablets};
 CREATE INDEX IF NOT EXISTS partita_unswept ON partita_dropped (space) WHERE NOT swept;
-CREATE TABLE IF NOT EXISTS partita_meta (
-    name text PRIMARY KEY, value bigint NOT NULL, since timestamptz NOT NULL DEFAULT now());
-INSERT INTO partita_meta (name, value) VALUES ('floor', 0) ON CONFLICT DO NOTHING"
+CREATE TABLE IF NOT EXISTS partita_floor (
+    copy bigint NOT NULL, value bigint NOT NULL, since timestamptz NOT NULL DEFAULT now(),
+    PRIMARY KEY ({floor})){tablets};
+CREATE TABLE IF NOT EXISTS partita_meta (name text PRIMARY KEY, value bigint NOT NULL);
+INSERT INTO partita_floor (copy, value)
+    SELECT c.copy, 0 FROM generate_series(0, {COPIES} - 1) AS c (copy) ON CONFLICT DO NOTHING"
         )]
     }
 }
@@ -102,10 +116,28 @@ pub fn space(space: Space) -> i64 {
     (space.0 ^ (1 << 63)) as i64
 }
 
+/// How many copies there are of each mark, numbered from 0. All nodes on a database must agree on it, whatever their
+/// versions: who drops a space in fewer leaves it open in the others. So it belongs to the format, and only a step may change
+/// it. [`BATCH`] has it written out.
+pub const COPIES: i64 = 64;
+
+/// The copy of the marks that a statement on a partition asks; the space is as it is stored. A scan asks that of the
+/// partition where it begins.
+///
+/// Any copy would answer right. Still nodes of all versions must agree on it, so that a partition has one leader to ask,
+/// whichever node it is asked through; do not change it. It is FNV-1a, whose last bits depend only on the last bits of each
+/// byte and whose first hardly on the last byte; so it is multiplied once more, and bits from the middle are taken.
+pub fn copy(space: i64, partition: &[u8]) -> i64 {
+    let bytes = space.to_be_bytes();
+    let step = |hash: u64, byte: &u8| (hash ^ u64::from(*byte)).wrapping_mul(0x100_0000_01B3);
+    let hash = bytes.iter().chain(partition).fold(0xCBF2_9CE4_8422_2325, step);
+    (hash.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 32) as i64 % COPIES
+}
+
 /// Which database this is.
 pub const VERSION: &str = "SELECT version()";
 
-/// The format of the tables. One row of a table of two.
+/// The format of the tables. One row of a table of one.
 pub const FORMAT_FOUND: &str = "SELECT value FROM partita_meta WHERE name = 'format'";
 
 /// The same, for whoever is about to change it: others who are wait here.
@@ -121,60 +153,64 @@ pub fn format_raised(from: i64) -> String {
     format!("UPDATE partita_meta SET value = {} WHERE name = 'format' AND value = {from}", from + 1)
 }
 
-/// Reads one row; always answers with one. One row by the primary key, and one look into `partita_dropped`.
+/// Reads one row; always answers with one. $4 is the copy to ask, as the last parameter is in all that follow. One row by
+/// the primary key, and one look into `partita_dropped` by its own.
 pub const GET: &str = "
-    SELECT EXISTS (SELECT 1 FROM partita_dropped WHERE space = $1), r.version, r.value
+    SELECT EXISTS (SELECT 1 FROM partita_dropped WHERE copy = $4 AND space = $1), r.version, r.value
     FROM (VALUES (1)) AS one (x) LEFT JOIN partita_row AS r ON r.space = $1 AND r.pk = $2 AND r.rk = $3";
 
 /// [`GET`] for several rows, which may be in any spaces and partitions; each answer with its place. One row by the primary
 /// key, and one look into `partita_dropped`, for each.
 pub const GET_MANY: &str = "
     SELECT u.place, d.space IS NOT NULL, r.version, r.value
-    FROM unnest($1::bigint[], $2::bytea[], $3::bytea[], $4::bigint[]) AS u (space, pk, rk, place)
-    LEFT JOIN LATERAL (SELECT space FROM partita_dropped WHERE space = u.space LIMIT 1) AS d ON true
+    FROM unnest($1::bigint[], $2::bytea[], $3::bytea[], $4::bigint[], $5::bigint[]) AS u (space, pk, rk, place, copy)
+    LEFT JOIN LATERAL (SELECT space FROM partita_dropped WHERE copy = u.copy AND space = u.space LIMIT 1) AS d ON true
     LEFT JOIN LATERAL (
         SELECT version, value FROM partita_row WHERE space = u.space AND pk = u.pk AND rk = u.rk LIMIT 1
     ) AS r ON true";
 
-/// Creates a row where there is none or a tombstone. One row, by the unique index of the primary key.
+/// Creates a row where there is none or a tombstone. One row, by the unique index of the primary key, and one look for each
+/// mark.
 pub const INSERT_ABSENT: &str = "
     INSERT INTO partita_row AS r (space, pk, rk, version, value)
     SELECT $1::bigint, $2::bytea, $3::bytea, $4::bigint, $5::bytea
-    WHERE NOT EXISTS (SELECT 1 FROM partita_dropped WHERE space = $1)
-      AND $4 > (SELECT value FROM partita_meta WHERE name = 'floor')
+    WHERE NOT EXISTS (SELECT 1 FROM partita_dropped WHERE copy = $6 AND space = $1)
+      AND $4 > (SELECT value FROM partita_floor WHERE copy = $6)
     ON CONFLICT (space, pk, rk) DO UPDATE SET version = excluded.version, value = excluded.value
     WHERE r.value IS NULL AND r.version < excluded.version";
 
 /// [`INSERT_ABSENT`] for several rows, which may be in any spaces and partitions, no key twice; names those it wrote by
 /// their versions. For each one row by the unique index of the primary key, in the order in which they are given, and one
-/// look into `partita_dropped`.
+/// look into `partita_dropped`; for all of them one look for the floor, since any copy will do and rows only go together
+/// where one machine has them all.
 pub const INSERT_MANY: &str = "
     INSERT INTO partita_row AS r (space, pk, rk, version, value)
     SELECT u.space, u.pk, u.rk, u.version, u.value
-    FROM unnest($1::bigint[], $2::bytea[], $3::bytea[], $4::bigint[], $5::bytea[]) AS u (space, pk, rk, version, value)
-    LEFT JOIN LATERAL (SELECT space FROM partita_dropped WHERE space = u.space LIMIT 1) AS d ON true
-    WHERE d.space IS NULL AND u.version > (SELECT value FROM partita_meta WHERE name = 'floor')
+    FROM unnest($1::bigint[], $2::bytea[], $3::bytea[], $4::bigint[], $5::bytea[], $6::bigint[])
+      AS u (space, pk, rk, version, value, copy)
+    LEFT JOIN LATERAL (SELECT space FROM partita_dropped WHERE copy = u.copy AND space = u.space LIMIT 1) AS d ON true
+    WHERE d.space IS NULL AND u.version > (SELECT value FROM partita_floor WHERE copy = ($6::bigint[])[1])
     ON CONFLICT (space, pk, rk) DO UPDATE SET version = excluded.version, value = excluded.value
     WHERE r.value IS NULL AND r.version < excluded.version
     RETURNING r.version";
 
-/// Writes a row whatever is there. One row, by the unique index of the primary key.
+/// Writes a row whatever is there. One row, by the unique index of the primary key, and one look for each mark.
 pub const PUT_ANY: &str = "
     INSERT INTO partita_row AS r (space, pk, rk, version, value)
     SELECT $1::bigint, $2::bytea, $3::bytea, $4::bigint, $5::bytea
-    WHERE NOT EXISTS (SELECT 1 FROM partita_dropped WHERE space = $1)
-      AND $4 > (SELECT value FROM partita_meta WHERE name = 'floor')
+    WHERE NOT EXISTS (SELECT 1 FROM partita_dropped WHERE copy = $6 AND space = $1)
+      AND $4 > (SELECT value FROM partita_floor WHERE copy = $6)
     ON CONFLICT (space, pk, rk) DO UPDATE SET version = excluded.version, value = excluded.value
     WHERE r.version < excluded.version";
 
 /// Replaces a row that is there, or deletes it when the value is null; of the version $6 unless that is null. One row by
-/// the primary key.
+/// the primary key, and one look for each mark.
 pub const CHANGE: &str = "
     UPDATE partita_row SET version = $4, value = $5
     WHERE space = $1 AND pk = $2 AND rk = $3 AND value IS NOT NULL AND version < $4
       AND ($6::bigint IS NULL OR version = $6)
-      AND NOT EXISTS (SELECT 1 FROM partita_dropped WHERE space = $1)
-      AND $4 > (SELECT value FROM partita_meta WHERE name = 'floor')";
+      AND NOT EXISTS (SELECT 1 FROM partita_dropped WHERE copy = $7 AND space = $1)
+      AND $4 > (SELECT value FROM partita_floor WHERE copy = $7)";
 
 /// What [`BATCH`] is told to expect of a row, where it is not a version.
 pub mod expect {
@@ -196,6 +232,9 @@ pub mod expect {
 /// since. That is why rows which are only checked are written too, as they are, when $10 says that the batch changes
 /// anything (an absent one as a tombstone): two batches that each check what the other writes cannot both pass. There is
 /// one modification for each table, which is all that CockroachDB allows in a statement.
+///
+/// A space is dropped in all copies at once; those who drop the same one write them in the same order. Whether it was
+/// swept is noted in copy 0 and is null in the others, which keeps them out of the index of what is left to sweep.
 pub const BATCH: &str = "
     WITH item AS (
         SELECT rk, expect, writes, val, place
@@ -208,11 +247,11 @@ pub const BATCH: &str = "
             SELECT version, value FROM partita_row WHERE space = $1 AND pk = $2 AND rk = item.rk LIMIT 1
         ) AS r ON true
     ), state AS (
-        SELECT EXISTS (SELECT 1 FROM partita_dropped WHERE space = $1) AS dropped,
+        SELECT EXISTS (SELECT 1 FROM partita_dropped WHERE copy = $11 AND space = $1) AS dropped,
             coalesce(min(place) FILTER (WHERE NOT CASE expect
                 WHEN -1 THEN true WHEN -2 THEN NOT present WHEN -3 THEN present
                 ELSE present AND found = expect END), -1) AS failed,
-            greatest((SELECT value FROM partita_meta WHERE name = 'floor'),
+            greatest((SELECT value FROM partita_floor WHERE copy = $11),
                 coalesce(max(found) FILTER (WHERE writes), 0)) AS newest
         FROM met
     ), written AS (
@@ -223,10 +262,10 @@ pub const BATCH: &str = "
         ON CONFLICT (space, pk, rk) DO UPDATE SET version = excluded.version, value = excluded.value
         RETURNING 1
     ), gone AS (
-        INSERT INTO partita_dropped (space)
-        SELECT $9::bigint FROM state
+        INSERT INTO partita_dropped (copy, space, swept)
+        SELECT c.copy, $9::bigint, CASE WHEN c.copy = 0 THEN false END FROM state, generate_series(0, 63) AS c (copy)
         WHERE $9 IS NOT NULL AND NOT state.dropped AND state.failed = -1 AND $3 > state.newest
-        ON CONFLICT (space) DO NOTHING
+        ON CONFLICT (copy, space) DO NOTHING
         RETURNING 1
     )
     SELECT dropped, failed, newest, (SELECT found FROM met WHERE place = failed AND present) FROM state";
@@ -238,7 +277,7 @@ pub const SCAN_BEGIN: &str = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY; S
 pub const SCAN_END: &str = "COMMIT";
 
 /// Whether a space was dropped. One row of `partita_dropped` by its primary key.
-pub const IS_DROPPED: &str = "SELECT EXISTS (SELECT 1 FROM partita_dropped WHERE space = $1)";
+pub const IS_DROPPED: &str = "SELECT EXISTS (SELECT 1 FROM partita_dropped WHERE copy = $2 AND space = $1)";
 
 /// A page from a place to the end of the space. A range of the primary key, in its order: no sort.
 pub const SCAN_FROM: &str = "
@@ -259,34 +298,39 @@ pub const UNSWEPT: &str = "SELECT space FROM partita_dropped WHERE NOT swept ORD
 pub const SWEEP_ROWS: &str = "
     DELETE FROM partita_row WHERE (space, pk, rk) IN (
         SELECT space, pk, rk FROM partita_row
-        WHERE space = $1 AND EXISTS (SELECT 1 FROM partita_dropped WHERE space = $1)
+        WHERE space = $1 AND EXISTS (SELECT 1 FROM partita_dropped WHERE copy = 0 AND space = $1)
         ORDER BY pk, rk LIMIT 1000)";
 
 /// Notes that a dropped space is empty and stays so: every statement that could have written to it has ended, since
 /// none lives as long as the grace of $2 seconds. One row, and one look for a row of the space.
 pub const MARK_SWEPT: &str = "
     UPDATE partita_dropped SET swept = true
-    WHERE space = $1 AND dropped_at < now() - $2::double precision * interval '1 second'
+    WHERE copy = 0 AND space = $1 AND dropped_at < now() - $2::double precision * interval '1 second'
       AND NOT EXISTS (SELECT 1 FROM partita_row WHERE space = $1)";
 
 /// Raises the floor, below which no version is given any more, to the clock of the database less $1 ticks, if that lets
-/// tombstones go. Not more often than every $2 seconds. One row, and one look into the index `partita_grave`.
+/// tombstones go. Not more often than every $2 seconds. All copies, none of which is ever lowered, and one look into the
+/// index `partita_grave`.
 pub const RAISE_FLOOR: &str = "
-    UPDATE partita_meta SET since = now(),
-        value = (extract(epoch FROM now()) * 10000000)::bigint + 621355968000000000 - $1::bigint
-    WHERE name = 'floor' AND since < now() - $2::double precision * interval '1 second'
-      AND EXISTS (SELECT 1 FROM partita_row WHERE value IS NULL AND version > partita_meta.value
+    UPDATE partita_floor SET since = now(),
+        value = greatest(value, (extract(epoch FROM now()) * 10000000)::bigint + 621355968000000000 - $1::bigint)
+    WHERE since < now() - $2::double precision * interval '1 second'
+      AND EXISTS (SELECT 1 FROM partita_row WHERE value IS NULL AND version > (SELECT min(value) FROM partita_floor)
           AND version <= (extract(epoch FROM now()) * 10000000)::bigint + 621355968000000000 - $1)";
 
-/// Reclaims some tombstones that are not above the floor, once it has been there for $1 seconds: whoever may still write
-/// with a version below it has ended. One that was replaced meanwhile, be it by another tombstone, is judged anew. A range of the
-/// index `partita_grave`, then one row for each; `CASE` keeps planners from looking for these in that index as well.
+/// Reclaims some tombstones that are not above the floor of any copy, once all of them have been there for $1 seconds:
+/// whoever may still write with a version below has ended, whichever copy was asked. One that was replaced meanwhile, be it by
+/// another tombstone, is judged anew. A range of the index `partita_grave`, then one row for each; `CASE` keeps planners from
+/// looking for these in that index as well. All copies of the floor are read.
 pub const SWEEP_GRAVES: &str = "
     DELETE FROM partita_row
-    WHERE CASE WHEN value IS NULL THEN version <= (SELECT value FROM partita_meta WHERE name = 'floor') ELSE false END
+    WHERE CASE WHEN value IS NULL THEN version <= (SELECT min(value) FROM partita_floor) ELSE false END
       AND (space, pk, rk) IN (
         SELECT space, pk, rk FROM partita_row
         WHERE value IS NULL AND version <= (
-            SELECT value FROM partita_meta
-            WHERE name = 'floor' AND since < now() - $1::double precision * interval '1 second')
+            SELECT min(value) FROM partita_floor
+            HAVING max(since) < now() - $1::double precision * interval '1 second')
         ORDER BY version LIMIT 1000)";
+
+#[cfg(test)]
+mod tests;

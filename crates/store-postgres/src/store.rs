@@ -13,6 +13,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use tokio::task::JoinHandle;
 use tokio_postgres::Error as PgError;
+use tokio_postgres::types::ToSql;
 
 /// Longer than the database lets any statement run; who has not answered by then has gone silent.
 pub(crate) const SILENCE: Duration = Duration::from_secs(35);
@@ -100,10 +101,11 @@ impl Shared {
             }
         }
         let space = sql::space(space);
+        let copy = sql::copy(space, partition);
         for attempt in 1.. {
             let lease = self.pool.lease().await?;
-            let answer = answered(lease.client.query_one(&lease.statements.get, &[&space, &partition, &row])).await;
-            match answer {
+            let parameters: [&(dyn ToSql + Sync); 4] = [&space, &partition, &row, &copy];
+            match answered(lease.client.query_one(&lease.statements.get, &parameters)).await {
                 Ok(found) => {
                     lease.give_back();
                     return match found_in(&found, 0) {

@@ -260,15 +260,15 @@ impl Shared {
     }
 
     async fn read_group(&self, group: BTreeMap<Key, Vec<oneshot::Sender<Outcome<Found>>>>) {
-        let keys = Keys::of(group.keys());
+        let Keys { spaces, partitions, rows, copies } = Keys::of(group.keys());
         let places: Vec<i64> = (0..group.len() as i64).collect();
         // Arrays take the database longer to read than one row takes.
-        let outcome = if let ([space], [partition], [row]) = keys.slices() {
-            let found =
-                self.ask(async |client, statements| client.query_one(&statements.get, &[space, partition, row]).await);
+        let outcome = if group.len() == 1 {
+            let parameters: [&(dyn ToSql + Sync); 4] = [&spaces[0], &partitions[0], &rows[0], &copies[0]];
+            let found = self.ask(async |client, statements| client.query_one(&statements.get, &parameters).await);
             found.await.map(|found| HashMap::from([(0, found_in(&found, 0))]))
         } else {
-            let parameters: [&(dyn ToSql + Sync); 4] = [&keys.spaces, &keys.partitions, &keys.rows, &places];
+            let parameters: [&(dyn ToSql + Sync); 5] = [&spaces, &partitions, &rows, &places, &copies];
             let answer = self.ask(async |client, statements| client.query(&statements.get_many, &parameters).await);
             let found = |row: &PgRow| (row.get::<_, i64>(0), found_in(row, 1));
             answer.await.map(|answer| answer.iter().map(found).collect::<HashMap<i64, Found>>())
@@ -311,19 +311,18 @@ impl Shared {
     }
 
     async fn insert_group(&self, group: BTreeMap<Key, Inserter>) {
-        let keys = Keys::of(group.keys());
+        let Keys { spaces, partitions, rows, copies } = Keys::of(group.keys());
         let versions: Vec<i64> = group.values().map(|inserter| inserter.version as i64).collect();
         let values: Vec<&[u8]> = group.values().map(|inserter| &inserter.value[..]).collect();
         // As with reads.
-        let outcome = if let (([space], [partition], [row]), [version], [value]) =
-            (keys.slices(), &versions[..], &values[..])
-        {
-            let parameters: [&(dyn ToSql + Sync); 5] = [space, partition, row, version, value];
+        let outcome = if let [version] = versions[..] {
+            let parameters: [&(dyn ToSql + Sync); 6] =
+                [&spaces[0], &partitions[0], &rows[0], &version, &values[0], &copies[0]];
             let count =
                 self.ask(async |client, statements| client.execute(&statements.insert_absent, &parameters).await);
-            count.await.map(|count| HashSet::from_iter((count == 1).then_some(*version)))
+            count.await.map(|count| HashSet::from_iter((count == 1).then_some(version)))
         } else {
-            let parameters: [&(dyn ToSql + Sync); 5] = [&keys.spaces, &keys.partitions, &keys.rows, &versions, &values];
+            let parameters: [&(dyn ToSql + Sync); 6] = [&spaces, &partitions, &rows, &versions, &values, &copies];
             let answer = self.ask(async |client, statements| client.query(&statements.insert_many, &parameters).await);
             answer.await.map(|answer| answer.iter().map(|row| row.get(0)).collect::<HashSet<i64>>())
         };
@@ -373,11 +372,12 @@ impl<T> Outcome<T> {
     }
 }
 
-/// Keys as arrays.
+/// Keys as arrays, and the copy of the marks to ask for each.
 struct Keys<'k> {
     spaces: Vec<i64>,
     partitions: Vec<&'k [u8]>,
     rows: Vec<&'k [u8]>,
+    copies: Vec<i64>,
 }
 
 impl<'k> Keys<'k> {
@@ -385,12 +385,9 @@ impl<'k> Keys<'k> {
         Keys {
             spaces: keys.clone().map(|(space, ..)| *space).collect(),
             partitions: keys.clone().map(|(_, partition, _)| &partition[..]).collect(),
-            rows: keys.map(|(.., row)| &row[..]).collect(),
+            rows: keys.clone().map(|(.., row)| &row[..]).collect(),
+            copies: keys.map(|(space, partition, _)| sql::copy(*space, partition)).collect(),
         }
-    }
-
-    fn slices(&self) -> (&[i64], &[&'k [u8]], &[&'k [u8]]) {
-        (&self.spaces, &self.partitions, &self.rows)
     }
 }
 

@@ -5,6 +5,7 @@ mod support;
 use bytes::Bytes;
 use partita_store::suite::ClockHand;
 use partita_store::{Action, Batch, Expect, Item, Space, Store};
+use partita_store_postgres::sql::COPIES;
 use partita_store_postgres::{Grace, PostgresStore};
 use partita_testing::postgres::Postgres;
 use std::time::Duration;
@@ -49,6 +50,7 @@ async fn rows_of_a_dropped_space_are_reclaimed() {
     store.sweep(NO_GRACE).await.expect("it sweeps");
     assert_eq!(count(&url, "partita_row"), "1");
     assert_eq!(count(&url, "partita_dropped WHERE swept"), "1");
+    assert_eq!(count(&url, "partita_dropped"), COPIES.to_string(), "every copy still knows");
     assert!(store.get(Space(8), b"p", b"stays").await.expect("it is read").is_some());
 }
 
@@ -78,7 +80,7 @@ async fn old_tombstones_go_and_versions_still_grow() {
     // The floor comes first. Only a sweep that finds it there for long enough takes tombstones away.
     store.sweep(NO_GRACE).await.expect("it sweeps");
     assert_eq!(count(&url, "partita_row WHERE value IS NULL"), "1");
-    assert_eq!(count(&url, &format!("partita_meta WHERE name = 'floor' AND value >= {deleted}")), "1");
+    assert_eq!(count(&url, &format!("partita_floor WHERE value >= {deleted}")), COPIES.to_string());
     store.sweep(Grace::default()).await.expect("it sweeps");
     assert_eq!(count(&url, "partita_row WHERE value IS NULL"), "1", "the floor is young");
     store.sweep(NO_GRACE).await.expect("it sweeps");
@@ -88,4 +90,39 @@ async fn old_tombstones_go_and_versions_still_grow() {
     let late = support::open_with_clock(&url, ClockHand::default().clock()).await;
     let created = late.commit(batch(vec![put("gone")])).await.expect("it is created");
     assert!(created > deleted, "{created} follows {deleted}");
+}
+
+/// Who asked a copy whose floor is lower, or who may have asked it before it was raised, can still give a version below.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_tombstone_waits_for_every_copy_of_the_floor() {
+    let Some(url) = support::database() else { return };
+    let store = support::open(&url).await;
+    store.commit(batch(vec![put("gone")])).await.expect("a row is written");
+    let deleted = store.commit(batch(vec![item("gone", Action::Delete)])).await.expect("it is deleted");
+    let set = |what: &str| Postgres::sql(&url, &format!("UPDATE partita_floor SET {what}"));
+    let above = format!("value = {deleted}, since = now() - interval '1 hour'");
+    for (spoiled, why) in
+        [(format!("value = {deleted} - 1"), "a copy is lower"), ("since = now()".into(), "it is young")]
+    {
+        for copy in [0, 37, COPIES - 1] {
+            set(&above);
+            set(&format!("{spoiled} WHERE copy = {copy}"));
+            store.sweep(Grace::default()).await.expect("it sweeps");
+            assert_eq!(count(&url, "partita_row"), "1", "{why}: {copy}");
+        }
+    }
+    set(&above);
+    store.sweep(Grace::default()).await.expect("it sweeps");
+    assert_eq!(count(&url, "partita_row"), "0");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn no_copy_of_the_floor_is_lowered() {
+    let Some(url) = support::database() else { return };
+    let store = support::open(&url).await;
+    let deleted = store.commit(batch(vec![item("gone", Action::Delete)])).await.expect("nothing is expected");
+    Postgres::sql(&url, &format!("UPDATE partita_floor SET value = {} WHERE copy = 37", i64::MAX));
+    store.sweep(NO_GRACE).await.expect("it sweeps");
+    assert_eq!(count(&url, &format!("partita_floor WHERE value >= {deleted}")), COPIES.to_string());
+    assert_eq!(count(&url, &format!("partita_floor WHERE value = {}", i64::MAX)), "1");
 }

@@ -25,8 +25,8 @@ impl Migrate {
             match block_on(migration_sql(options))? {
                 sql if sql.is_empty() => println!("-- Nothing to do in {store}."),
                 sql => print!(
-                    "-- For {store}. The user of a node needs no more than to\n\
-                     -- GRANT SELECT, INSERT, UPDATE, DELETE ON partita_row, partita_dropped, partita_meta.\n{sql}"
+                    "-- For {store}. The user of a node needs no more than to GRANT SELECT, INSERT, UPDATE, DELETE\n\
+                     -- ON partita_row, partita_dropped, partita_floor, partita_meta.\n{sql}"
                 ),
             }
             return Ok(());
