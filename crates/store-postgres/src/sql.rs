@@ -124,8 +124,8 @@ pub const COPIES: i64 = 64;
 /// The copy of the marks that a statement on a partition asks; the space is as it is stored. A scan asks that of the
 /// partition where it begins.
 ///
-/// Any copy would answer right. Still nodes of all versions must agree on it, so that a partition has one leader to ask,
-/// whichever node it is asked through; do not change it. It is FNV-1a, whose last bits depend only on the last bits of each
+/// Any copy answers right. Nodes of all versions agree on one nevertheless, so that a partition has one leader to ask,
+/// whichever node it is asked through; so this does not change. It is FNV-1a, whose last bits depend only on the last bits of each
 /// byte and whose first hardly on the last byte; so it is multiplied once more, and bits from the middle are taken.
 pub fn copy(space: i64, partition: &[u8]) -> i64 {
     let bytes = space.to_be_bytes();
