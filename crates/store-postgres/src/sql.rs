@@ -96,11 +96,11 @@ impl Engine {
             "CREATE TABLE IF NOT EXISTS partita_row (
     space bigint NOT NULL, pk bytea NOT NULL, rk bytea NOT NULL,
     version bigint NOT NULL, value bytea, PRIMARY KEY ({row}));
-CREATE INDEX IF NOT EXISTS partita_grave ON partita_row (version) WHERE value IS NULL;
+CREATE INDEX IF NOT EXISTS partita_grave ON partita_row (version ASC) WHERE value IS NULL;
 CREATE TABLE IF NOT EXISTS partita_dropped (
     copy bigint NOT NULL, space bigint NOT NULL, dropped_at timestamptz NOT NULL DEFAULT now(),
     swept boolean, PRIMARY KEY ({dropped})){tablets};
-CREATE INDEX IF NOT EXISTS partita_unswept ON partita_dropped (space) WHERE NOT swept;
+CREATE INDEX IF NOT EXISTS partita_unswept ON partita_dropped (space ASC) WHERE NOT swept;
 CREATE TABLE IF NOT EXISTS partita_floor (
     copy bigint NOT NULL, value bigint NOT NULL, since timestamptz NOT NULL DEFAULT now(),
     PRIMARY KEY ({floor})){tablets};

@@ -41,3 +41,17 @@ fn the_copy_of_a_partition_never_changes() {
 fn a_drop_marks_as_many_copies_as_there_are() {
     assert!(BATCH.contains(&format!("generate_series(0, {})", COPIES - 1)));
 }
+
+/// YugabyteDB spreads a key by hash unless it is told otherwise, and to read a range of it is then to read all of it.
+#[test]
+fn keys_and_indexes_say_their_order_on_yugabyte() {
+    for step in Engine::Yugabyte.steps() {
+        let keys = step.split("PRIMARY KEY (").skip(1);
+        let indexes = step.split("CREATE INDEX").skip(1).filter_map(|index| Some(index.split_once('(')?.1));
+        let columns: Vec<&str> = keys.chain(indexes).filter_map(|key| key.split(')').next()).collect();
+        assert!(!columns.is_empty());
+        for column in columns.iter().flat_map(|columns| columns.split(", ")) {
+            assert!(column.ends_with(" ASC") || column == "copy HASH", "{column}");
+        }
+    }
+}
