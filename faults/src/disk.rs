@@ -1,6 +1,8 @@
 //! A folder that stands for a disk, and the real binary on it.
 
-use crate::image::{Image, Model};
+use crate::image::{Image, Model, Survival};
+use crate::random::Random;
+use crate::trace;
 use partita_testing::process::{self, Process};
 use std::path::{Path, PathBuf};
 use std::process::ExitStatus;
@@ -57,6 +59,19 @@ impl Disk {
         model
     }
 
+    /// Makes the disk what its trace says, before the next process that is traced. A kill may come between a call and its record,
+    /// or in the middle of either; then the last call is undone, as if the kill had come before it.
+    pub fn undo_unrecorded(&self) {
+        let trace = self.trace();
+        let mut rest = trace.as_slice();
+        while trace::decode(&mut rest).is_some() {}
+        let recorded = &trace[..trace.len() - rest.len()];
+        fs::write(self.trace_path(), recorded).expect("a file of our own");
+        let image = self.model(recorded, u64::MAX).image(Survival::Everything, &mut Random::new(0));
+        fs::remove_dir_all(self.root()).and_then(|()| fs::create_dir(self.root())).expect("a folder of our own");
+        image.write_to(&self.root()).expect("a disk of our own");
+    }
+
     /// Sets the rules for faults; those that were set before are forgotten. They hold at once.
     pub fn control(&self, rules: &str) {
         let (path, new) = (self.folder.path().join("control"), self.folder.path().join("control.new"));
@@ -93,4 +108,35 @@ fn library() -> PathBuf {
     let name = "libpartita_faults_preload.so";
     let built = test.ancestors().flat_map(|folder| [folder.join(name), folder.join("deps").join(name)]);
     built.into_iter().find(|path| path.is_file()).unwrap_or_else(|| panic!("no {name} near {}", test.display()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::trace::Record;
+    use std::borrow::Cow;
+    use std::os::unix::ffi::OsStrExt;
+
+    /// The process was killed when it had made a call and not recorded it whole.
+    #[test]
+    fn what_was_not_recorded_is_undone() {
+        let base = Image { nodes: [("data".into(), None), ("data/log".into(), Some(b"one ".to_vec()))].into() };
+        let disk = Disk::new(base, "data");
+        let log = disk.data().join("log");
+        let open =
+            Record::Open { fd: 7, path: Cow::Borrowed(log.as_os_str().as_bytes()), created: false, truncated: false };
+        let write = |offset, data| Record::Write { fd: 7, offset, data: Cow::Borrowed(data) };
+        let mut trace = Vec::new();
+        [Record::Start, open, write(4, b"two ")].iter().for_each(|record| record.encode(&mut trace));
+        let recorded = trace.clone();
+        write(8, b"three ").encode(&mut trace);
+        trace.pop();
+        fs::write(disk.trace_path(), trace).expect("a file of our own");
+        fs::write(&log, "one two three ").expect("a file of our own");
+        fs::write(disk.data().join("new"), "").expect("a file of our own");
+        disk.undo_unrecorded();
+        assert_eq!(fs::read_to_string(&log).expect("it is there"), "one two ");
+        assert!(!disk.data().join("new").exists());
+        assert_eq!(disk.trace(), recorded);
+    }
 }

@@ -210,6 +210,7 @@ fn what_was_found_after_a_kill_survives_a_cut() {
             test.load.settle_seen(&kept, &disk.trace_path());
             let count = 1 + test.random.below(100) as usize;
             test.load.run(process, &disk.trace_path(), count, Process::kill);
+            disk.undo_unrecorded();
         }
         let trace = disk.trace();
         for survival in
