@@ -12,6 +12,7 @@ mod batch;
 mod catalogue;
 mod entity_json;
 mod filter;
+mod http1;
 mod key;
 mod record;
 mod request;
@@ -24,6 +25,15 @@ mod xml;
 #[path = "../../server/src/address.rs"]
 mod address;
 #[allow(dead_code, reason = "as above")]
+#[path = "../../server/src/listen/http1/chunks.rs"]
+mod chunks;
+#[allow(dead_code, reason = "as above")]
+#[path = "../../server/src/head.rs"]
+mod head;
+#[allow(dead_code, reason = "as above")]
+#[path = "../../server/src/header_name.rs"]
+mod header_name;
+#[allow(dead_code, reason = "as above")]
 #[path = "../../server/src/headers.rs"]
 mod headers;
 #[allow(dead_code, reason = "as above")]
@@ -32,6 +42,9 @@ mod negotiate;
 #[allow(dead_code, reason = "as above")]
 #[path = "../../server/src/operation.rs"]
 mod operation;
+#[allow(dead_code, reason = "as above")]
+#[path = "../../server/src/listen/http1/parse.rs"]
+mod parse;
 #[allow(dead_code, reason = "as above")]
 #[path = "../../server/src/query_string.rs"]
 mod query_string;
@@ -43,6 +56,7 @@ pub use batch::batch;
 pub use catalogue::catalogue;
 pub use entity_json::entity_json;
 pub use filter::{filter, filter_tree};
+pub use http1::http1;
 pub use key::key;
 pub use record::record;
 pub use request::request;
@@ -66,4 +80,4 @@ macro_rules! targets {
     };
 }
 
-targets!(batch, catalogue, entity_json, filter, filter_tree, key, record, request, signature, token, xml);
+targets!(batch, catalogue, entity_json, filter, filter_tree, http1, key, record, request, signature, token, xml);

@@ -5,13 +5,13 @@
 //! taken for something that writes; signatures do not show in what is printed for logs.
 
 use crate::address::Address;
+use crate::header_name::{AUTHORIZATION, HOST, IF_MATCH};
 use crate::headers::Headers;
 use crate::negotiate;
 use crate::operation::{Asked, Operation};
 use crate::query_string::Query;
 use crate::resource::{Keys, Resource};
-use http::header::{AUTHORIZATION, HOST};
-use http::{HeaderMap, HeaderName, HeaderValue};
+use httparse::Header;
 use partita_auth::{AddressRange, Authorization, Credential, Letters, check_date};
 use partita_model::{Guid, IfMatch, TableName, Ticks};
 use partita_odata::parse_top;
@@ -27,38 +27,30 @@ pub fn request(data: &[u8]) {
     let mut lines = text.lines();
     let Some((method, target)) = lines.next().and_then(|line| line.split_once(' ')) else { return };
     let target = target.strip_suffix(" HTTP/1.1").unwrap_or(target);
-    let headers = headers(lines);
-    for value in headers.values().filter_map(|value| value.to_str().ok()) {
-        check_words(value);
-    }
+    let fields = fields(lines);
+    fields.iter().filter_map(|field| std::str::from_utf8(field.value).ok()).for_each(check_words);
+    let headers = Headers::Request(&fields);
     let (path, query) = target.split_once('?').unwrap_or((target, ""));
     let query = Query::parse(query);
     if let Some(query) = &query {
         check_query(query);
-        check_credential(&headers, query);
-        let _ =
-            negotiate::metadata(query.get("$format"), Headers::Request(&headers)).map_err(|error| error.to_string());
+        check_credential(headers, query);
+        let _ = negotiate::metadata(query.get("$format"), headers).map_err(|error| error.to_string());
     }
-    let sent = Headers::Request(&headers);
-    let _ = (negotiate::check_json_body(sent), negotiate::prefers_json(sent));
+    let _ = (negotiate::check_json_body(headers), negotiate::prefers_json(headers));
 
-    let host = headers.get(HOST).and_then(|host| host.to_str().ok()).unwrap_or(HOST_NAME);
+    let host = headers.get(HOST).unwrap_or(HOST_NAME);
     let Some(address) = Address::parse("http", host, path, |name| name == "acct") else { return };
     assert!(address.base.starts_with(&format!("http://{host}")));
     let _ = address.part_path(target);
     let resource = Resource::parse(&address.path);
     check_resource(&resource);
-    check_operation(method, resource, &query.unwrap_or_default(), &address, &headers);
+    check_operation(method, resource, &query.unwrap_or_default(), &address, headers);
 }
 
-fn headers<'a>(lines: impl Iterator<Item = &'a str>) -> HeaderMap {
-    let mut headers = HeaderMap::new();
-    for (name, value) in lines.filter_map(|line| line.split_once(':')) {
-        if let (Ok(name), Ok(value)) = (HeaderName::from_bytes(name.as_bytes()), HeaderValue::from_str(value.trim())) {
-            headers.append(name, value);
-        }
-    }
-    headers
+fn fields<'a>(lines: impl Iterator<Item = &'a str>) -> Vec<Header<'a>> {
+    let fields = lines.filter_map(|line| line.split_once(':'));
+    fields.map(|(name, value)| Header { name, value: value.trim().as_bytes() }).collect()
 }
 
 fn check_query(query: &Query) {
@@ -86,9 +78,9 @@ fn check_query(query: &Query) {
 }
 
 /// What is printed of a credential for logs is the same whatever its secret is.
-fn check_credential(headers: &HeaderMap, query: &Query) {
+fn check_credential(headers: Headers<'_>, query: &Query) {
     const OTHER: &str = "b3RoZXI=";
-    let header = headers.get(AUTHORIZATION).and_then(|value| value.to_str().ok());
+    let header = headers.get(AUTHORIZATION);
     let Ok(credential) = Credential::from_request(header, query.pairs()) else { return };
     let other = match credential {
         Credential::None => return assert!(header.is_none() && query.get("sig").is_none()),
@@ -163,13 +155,13 @@ fn check_resource(resource: &Resource) {
     }
 }
 
-fn check_operation(method: &str, resource: Resource, query: &Query, address: &Address, headers: &HeaderMap) {
+fn check_operation(method: &str, resource: Resource, query: &Query, address: &Address, headers: Headers<'_>) {
     let asked = Asked {
         verb: method,
         resource: resource.clone(),
         comp: query.get("comp"),
         restype: query.get("restype"),
-        conditional: headers.contains_key("if-match"),
+        conditional: headers.contains(IF_MATCH),
         has_stats: address.secondary || address.path_style,
     };
     let operation = match Operation::parse(asked) {

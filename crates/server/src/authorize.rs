@@ -2,10 +2,10 @@
 
 use crate::accounts::Accounts;
 use crate::header_name;
+use crate::headers::text;
 use crate::host;
 use crate::operation::Operation;
 use crate::request::Request;
-use http::{HeaderMap, HeaderName, header};
 use partita_auth::{
     Authorization, Caller, Credential, Grant, KeyRange, TableRequest, authentication_failed, check_date,
     verify_shared_key,
@@ -77,14 +77,15 @@ impl Gate<'_> {
             return Some(host);
         }
         // A browser asks before it sends a header with credentials, and sends it only if a rule allows that.
-        let is_blind = !request.head.headers.contains_key(header::AUTHORIZATION);
+        let headers = request.head.headers();
+        let is_blind = !headers.contains(header_name::AUTHORIZATION);
         if !is_blind || (!operation.writes() && *operation != Operation::Batch) {
             return None;
         }
-        let origin = request.head.headers.get(header::ORIGIN)?.to_str().unwrap_or("null");
+        let origin = text(headers.bytes(header_name::ORIGIN)?).unwrap_or("null");
         let rules = &self.service.service_properties(&request.address.account).cors;
         let is_stranger =
-            host::is_foreign_origin(origin) && cors::matching(rules, origin, request.head.method.as_str()).is_none();
+            host::is_foreign_origin(origin) && cors::matching(rules, origin, request.head.method).is_none();
         is_stranger.then_some(origin)
     }
 
@@ -100,8 +101,9 @@ impl Gate<'_> {
                  CORS rule, give accounts of your own, or start the server with --allow-development-key."
             )));
         }
-        let header = match request.head.headers.get(header::AUTHORIZATION) {
-            Some(value) => Some(value.to_str().map_err(|_| ServiceError::AuthorizationMalformed)?),
+        let headers = request.head.headers();
+        let header = match headers.bytes(header_name::AUTHORIZATION) {
+            Some(value) => Some(text(value).ok_or(ServiceError::AuthorizationMalformed)?),
             None => None,
         };
         match Credential::from_request(header, request.query.pairs())? {
@@ -117,16 +119,17 @@ impl Gate<'_> {
                 if claimed != account {
                     return Err(authentication_failed("The account of the signature is not the account of the URL."));
                 }
-                let text = |name| text(&request.head.headers, name);
-                let date = text(&header_name::MS_DATE).or_else(|| text(&header::DATE));
+                // One that is no text is there, but nothing it could be compared with is equal to it.
+                let text = |name| headers.bytes(name).map(|value| text(value).unwrap_or("\u{FFFD}"));
+                let date = text(header_name::MS_DATE).or_else(|| text(header_name::DATE));
                 check_date(date.unwrap_or_default(), self.caller.now, self.clock_skew)?;
                 let signed = TableRequest {
                     account,
-                    method: request.head.method.as_str(),
-                    path: request.head.uri.path(),
+                    method: request.head.method,
+                    path: request.head.path,
                     comp: request.query.get("comp"),
-                    content_md5: text(&header_name::CONTENT_MD5).unwrap_or_default(),
-                    content_type: text(&header::CONTENT_TYPE).unwrap_or_default(),
+                    content_md5: text(header_name::CONTENT_MD5).unwrap_or_default(),
+                    content_type: text(header_name::CONTENT_TYPE).unwrap_or_default(),
                     date: date.unwrap_or_default(),
                 };
                 if !verify_shared_key(&keys, scheme, &signed, signature) {
@@ -160,9 +163,4 @@ impl Gate<'_> {
             }
         }
     }
-}
-
-/// The value of a header; one that is no text is there, but nothing it could be compared with is equal to it.
-fn text<'h>(headers: &'h HeaderMap, name: &HeaderName) -> Option<&'h str> {
-    headers.get(name).map(|value| value.to_str().unwrap_or("\u{FFFD}"))
 }

@@ -1,10 +1,10 @@
 //! Reading the bodies of requests: within bounds of size, time and memory.
 
-use bytes::{Bytes, BytesMut};
-use http_body_util::BodyExt;
-use hyper::body::{Body as _, Incoming};
+use crate::listen::{Http1Body, Http2Body};
 use partita_model::ServiceError;
 use partita_model::limits::{ALL_BODIES_BYTES_MAX, BODY_BYTES_MAX, SMALL_BODIES_BYTES, SMALL_BODY_BYTES_MAX};
+use std::borrow::Cow;
+use std::io;
 use std::time::{Duration, Instant};
 use tokio::sync::{Semaphore, SemaphorePermit};
 
@@ -16,6 +16,43 @@ const DRAIN_TIME_MAX: Duration = Duration::from_secs(5);
 const AHEAD_BYTES_MAX: usize = 256 << 10;
 /// How long a body waits for memory before its client is told to come back later.
 const MEMORY_TIME_MAX: Duration = Duration::from_secs(5);
+
+/// The body of a request, as much of it as has come.
+pub(crate) enum Body<'c> {
+    Http1(Http1Body<'c>),
+    Http2(Http2Body),
+}
+
+impl<'c> Body<'c> {
+    /// All of it, if it has come already and is at hand in one piece.
+    fn at_hand(&mut self) -> Option<&'c [u8]> {
+        match self {
+            Body::Http1(body) => body.at_hand(),
+            Body::Http2(body) => body.is_empty().then_some(&[]),
+        }
+    }
+
+    /// How many bytes will come at least, as far as is known.
+    fn announced(&self) -> usize {
+        match self {
+            Body::Http1(body) => body.announced(),
+            Body::Http2(body) => body.announced(),
+        }
+    }
+
+    /// Waits for some of it and appends that; says how much it was, nothing at the end.
+    async fn read(&mut self, bytes: &mut Vec<u8>) -> io::Result<usize> {
+        match self {
+            Body::Http1(body) => body.read(bytes).await,
+            Body::Http2(body) => body.read(bytes).await,
+        }
+    }
+
+    /// Whether the client waits to be asked for it.
+    fn is_unasked(&self) -> bool {
+        matches!(self, Body::Http1(body) if body.is_unasked())
+    }
+}
 
 /// The memory left for the bodies of requests. What a body has beyond the size of a small one comes from a part of its
 /// own, so that clients that send much and never finish hold up only one another.
@@ -32,78 +69,71 @@ impl BodyMemory {
     }
 }
 
-/// A body, and the part it takes of the memory for all bodies.
-pub(crate) struct Body<'s> {
-    pub(crate) bytes: Bytes,
+/// A body that has come, and the part it takes of the memory for all bodies.
+pub(crate) struct Received<'c, 's> {
+    pub(crate) bytes: Cow<'c, [u8]>,
     _memory: [Option<SemaphorePermit<'s>>; 2],
 }
 
 /// Reads a body within its own bound, that of all bodies together, and the time of its request.
-pub(crate) async fn read(
-    memory: &BodyMemory,
-    mut incoming: Incoming,
+pub(crate) async fn read<'c, 's>(
+    memory: &'s BodyMemory,
+    body: &mut Body<'c>,
     deadline: Instant,
-) -> Result<Body<'_>, ServiceError> {
-    if incoming.is_end_stream() {
-        return Ok(Body { bytes: Bytes::new(), _memory: [None, None] });
+) -> Result<Received<'c, 's>, ServiceError> {
+    // It came with its head, as most do, and stays where that is.
+    if let Some(bytes) = body.at_hand() {
+        return Ok(Received { bytes: Cow::Borrowed(bytes), _memory: [None, None] });
     }
-    // Most bodies come in one piece, which is kept as it is.
-    let (mut only, mut bytes) = (Bytes::new(), BytesMut::new());
+    let mut bytes = Vec::new();
     let mut taken: [Option<SemaphorePermit<'_>>; 2] = [None, None];
     let read = async {
-        while only.len() + bytes.len() + usize::try_from(incoming.size_hint().lower()).unwrap_or(usize::MAX)
-            <= BODY_BYTES_MAX
-        {
-            let data = match incoming.frame().await {
-                None => return Ok(()),
-                Some(Err(_)) => return Err(ServiceError::RequestIncomplete),
-                Some(Ok(frame)) => frame.into_data().unwrap_or_default(),
+        while bytes.len().saturating_add(body.announced()) <= BODY_BYTES_MAX {
+            if bytes.is_empty() {
+                bytes.reserve(body.announced().min(AHEAD_BYTES_MAX));
+            }
+            let more = match body.read(&mut bytes).await {
+                Ok(0) => return Ok(()),
+                more => more.map_err(|_| ServiceError::RequestIncomplete)?,
             };
             // Taken as it arrives, so that a client that announces much and sends little holds little.
-            let is_small = only.len() + bytes.len() + data.len() <= SMALL_BODY_BYTES_MAX;
+            let is_small = bytes.len() <= SMALL_BODY_BYTES_MAX;
             let from = if is_small { &memory.small } else { &memory.large };
-            let more = tokio::time::timeout(MEMORY_TIME_MAX, from.acquire_many(data.len() as u32)).await;
+            let more = tokio::time::timeout(MEMORY_TIME_MAX, from.acquire_many(more as u32)).await;
             let more = more.map_err(|_| ServiceError::ServerBusy)?.map_err(|_| ServiceError::ServerBusy)?;
             match &mut taken[usize::from(!is_small)] {
                 Some(taken) => taken.merge(more),
                 none => *none = Some(more),
-            }
-            if only.is_empty() && bytes.is_empty() {
-                only = data;
-            } else {
-                if bytes.is_empty() {
-                    let announced = usize::try_from(incoming.size_hint().lower()).unwrap_or(usize::MAX);
-                    bytes.reserve(only.len() + data.len() + announced.min(AHEAD_BYTES_MAX));
-                }
-                bytes.extend_from_slice(&std::mem::take(&mut only));
-                bytes.extend_from_slice(&data);
             }
         }
         Err(ServiceError::RequestBodyTooLarge)
     };
     let read = tokio::time::timeout_at(deadline.into(), read).await;
     match read.unwrap_or(Err(ServiceError::RequestTimedOut)) {
-        Ok(()) => Ok(Body { bytes: if bytes.is_empty() { only } else { bytes.freeze() }, _memory: taken }),
+        Ok(()) => Ok(Received { bytes: Cow::Owned(bytes), _memory: taken }),
         Err(error) => {
-            drop((only, bytes, taken));
+            drop((bytes, taken));
             // What is closed with something unread may take the answer with it.
             if matches!(error, ServiceError::RequestBodyTooLarge | ServiceError::ServerBusy) {
-                drain(incoming).await;
+                drain(body).await;
             }
             Err(error)
         }
     }
 }
 
-/// Reads what is left of a body, within bounds.
-pub(crate) async fn drain(mut body: Incoming) {
-    let mut left = DRAIN_BYTES_MAX;
+/// Reads what is left of a body, within bounds. One that the client was not asked for stays with the client.
+pub(crate) async fn drain(body: &mut Body<'_>) {
+    if body.is_unasked() || body.at_hand().is_some() {
+        return;
+    }
+    let (mut left, mut bytes) = (DRAIN_BYTES_MAX, Vec::new());
     let read = async {
-        while let Some(Ok(frame)) = body.frame().await {
-            left = left.saturating_sub(frame.data_ref().map_or(0, Bytes::len));
-            if left == 0 {
-                break;
-            }
+        while let Ok(1..) = body.read(&mut bytes).await
+            && left > bytes.len()
+        {
+            left -= bytes.len();
+            bytes.clear();
         }
     };
     let _ = tokio::time::timeout(DRAIN_TIME_MAX, read).await;

@@ -4,27 +4,23 @@
 //! the body is not read.
 
 use crate::address::Address;
+use crate::answer::Answer;
 use crate::authorize::{Access, Gate};
-use crate::bounds::{Held, Share};
+use crate::body::Body;
+use crate::bounds::Share;
 use crate::handlers::{Context, access_policies, batch, changes, entities, service, tables};
-use crate::header_name::{self, Name};
-use crate::headers::Headers;
+use crate::head::Head;
+use crate::header_name;
 use crate::operation::{Operation, OperationName};
 use crate::query_string::Query;
-use crate::reply::{Failure, Form, Prefer, Reply, ReplyHeaders};
+use crate::reply::{Failure, Form, Prefer, Reply};
 use crate::request::{Message, Request, Target};
 use crate::request_id::Id;
 use crate::{State, accounts, body, host, negotiate};
-use bytes::Bytes;
-use http::request::Parts;
-use http::{HeaderMap, HeaderValue, Method, Response, header};
-use http_body_util::Full;
-use hyper::body::Incoming;
 use partita_auth::Caller;
 use partita_model::limits::URL_BYTES_MAX;
 use partita_model::{Layer, ServiceError, Ticks};
 use partita_wire::entity_json::Metadata;
-use std::borrow::Cow;
 use std::net::IpAddr;
 use std::time::{Instant, SystemTime};
 use tracing::{Level, debug, enabled, error};
@@ -49,33 +45,32 @@ struct Exchange<'s> {
     started: Instant,
     now: Ticks,
     request_id: Id,
-    head: Parts,
+    head: &'s Head<'s>,
     target: Result<Target, ServiceError>,
     operation: Result<Operation, ServiceError>,
 }
 
 /// Answers one request. Never fails: whatever goes wrong is an answer.
-pub(crate) async fn respond(state: &State, request: hyper::Request<Incoming>, peer: Peer) -> Response<Full<Bytes>> {
-    let (head, body) = request.into_parts();
+pub(crate) async fn respond(state: &State, head: &Head<'_>, body: &mut Body<'_>, peer: Peer) -> Answer {
     let exchange = Exchange::begin(state, head, peer);
     let answered = match state.places.take() {
         Some(_place) => exchange.run(body).await,
         None => Err(ServiceError::ServerBusy),
     };
-    let response = match answered {
+    let answer = match answered {
         Ok(reply) => exchange.finish(reply, None),
         Err(error) => exchange.finish(exchange.fail(&error), Some(&error)),
     };
-    exchange.record(response.status().as_u16());
-    response
+    exchange.record(answer.status);
+    answer
 }
 
 impl<'s> Exchange<'s> {
     /// Reads the head: where the request was sent and what it asks for, if that can be understood.
-    fn begin(state: &'s State, head: Parts, peer: Peer) -> Exchange<'s> {
-        let target = read_target(state, &head, peer.https);
+    fn begin(state: &'s State, head: &'s Head<'s>, peer: Peer) -> Exchange<'s> {
+        let target = read_target(state, head, peer.https);
         let operation = match &target {
-            Ok(Target { query, address }) => Request { head: &head, query, address }.operation(),
+            Ok(Target { query, address }) => Request { head, query, address }.operation(),
             Err(error) => Err(error.clone()),
         };
         Exchange {
@@ -92,13 +87,13 @@ impl<'s> Exchange<'s> {
 
     fn request(&self) -> Result<Request<'_>, ServiceError> {
         match &self.target {
-            Ok(Target { query, address }) => Ok(Request { head: &self.head, query, address }),
+            Ok(Target { query, address }) => Ok(Request { head: self.head, query, address }),
             Err(error) => Err(error.clone()),
         }
     }
 
-    async fn run(&self, body: Incoming) -> Result<Reply, ServiceError> {
-        if self.head.method == Method::OPTIONS {
+    async fn run(&self, body: &mut Body<'_>) -> Result<Reply, ServiceError> {
+        if self.head.method == "OPTIONS" {
             return self.preflight();
         }
         let (request, operation, access) = match self.admit() {
@@ -116,8 +111,7 @@ impl<'s> Exchange<'s> {
             true => Some(Share::of(&self.state.responses, body.bytes.len()).ok_or(ServiceError::ServerBusy)?),
             false => None,
         };
-        let headers = Headers::Request(&self.head.headers);
-        let message = Message { operation, query: request.query, headers, body: &body.bytes };
+        let message = Message { operation, query: request.query, headers: self.head.headers(), body: &body.bytes };
         let ctx = Context {
             service: &self.state.service,
             metrics: &self.state.metrics,
@@ -163,7 +157,7 @@ impl<'s> Exchange<'s> {
     fn preflight(&self) -> Result<Reply, ServiceError> {
         let account = &self.request()?.address.account;
         self.state.accounts.keys(account).ok_or(ServiceError::AccountNotFound)?;
-        service::preflight(&self.state.service.service_properties(account).cors, &self.head.headers)
+        service::preflight(&self.state.service.service_properties(account).cors, self.head.headers())
     }
 
     /// Everything up to and with the gate: what is asked for, and what the caller may do.
@@ -186,7 +180,7 @@ impl<'s> Exchange<'s> {
     }
 
     fn fail(&self, error: &ServiceError) -> Reply {
-        let headers = Headers::Request(&self.head.headers);
+        let headers = self.head.headers();
         let xml_operation = self.operation.as_ref().is_ok_and(Operation::is_xml);
         let form = match error {
             ServiceError::AtomFormatNotSupported | ServiceError::InvalidQueryParameterValue { .. } => Form::Xml,
@@ -202,51 +196,44 @@ impl<'s> Exchange<'s> {
             _ => Prefer::from_headers(headers),
         };
         let failure = Failure { error, index: None, prefer, request_id: self.request_id.as_str(), time: self.now };
-        let reply = failure.render(form).with(&header_name::ERROR_CODE, error.code());
-        if error.status() == 401 { reply.with(&header_name::WWW_AUTHENTICATE, CHALLENGE) } else { reply }
+        let reply = failure.render(form).with(header_name::ERROR_CODE, error.code());
+        if error.status() == 401 { reply.with(header_name::WWW_AUTHENTICATE, CHALLENGE) } else { reply }
     }
 
     /// Adds what every response has. Those of the front end say nothing of the service behind it.
-    fn finish(&self, reply: Reply, error: Option<&ServiceError>) -> Response<Full<Bytes>> {
+    fn finish(&self, reply: Reply, error: Option<&ServiceError>) -> Answer {
         let front = error.is_some_and(|error| error.layer() == Layer::Front);
         let server = if front { "Microsoft-HTTPAPI/2.0" } else { "Windows-Azure-Table/1.0 Microsoft-HTTPAPI/2.0" };
-        let mut headers = HeaderMap::with_capacity(16);
-        append_all(&mut headers, reply.headers);
-        append(&mut headers, &header_name::REQUEST_ID, self.request_id.as_str());
-        headers.append(&header_name::SERVER.http, HeaderValue::from_static(server));
+        let mut answer = Answer::new(reply.status, reply.body);
+        answer.share = reply.share;
+        reply.headers.iter().for_each(|(name, value)| answer.header(name, &**value));
+        answer.header(header_name::REQUEST_ID, self.request_id.as_str());
+        answer.header(header_name::SERVER, server);
         if let (Ok(request), false) = (self.request(), front) {
-            match self.head.headers.get(&header_name::VERSION.http) {
-                Some(version) => drop(headers.append(&header_name::VERSION.http, version.clone())),
-                None => {
-                    let version = request.given_version();
-                    version.into_iter().for_each(|version| append(&mut headers, &header_name::VERSION, version));
-                }
+            let headers = self.head.headers();
+            let given_version = || request.given_version().map(str::as_bytes);
+            if let Some(version) = headers.bytes(header_name::VERSION).or_else(given_version) {
+                answer.header(header_name::VERSION, version);
             }
-            if let Some(id) = self.head.headers.get(&header_name::CLIENT_REQUEST_ID.http) {
-                headers.append(&header_name::CLIENT_REQUEST_ID.http, id.clone());
+            if let Some(id) = headers.bytes(header_name::CLIENT_REQUEST_ID) {
+                answer.header(header_name::CLIENT_REQUEST_ID, id);
             }
             if self.operation.is_ok() {
                 let rules = &self.state.service.service_properties(&request.address.account).cors;
                 if !rules.is_empty() {
-                    append_all(&mut headers, service::cors_headers(rules, &self.head));
+                    let more = service::cors_headers(rules, self.head);
+                    more.iter().for_each(|(name, value)| answer.header(name, &**value));
                 }
             }
         }
-        let body = match reply.share {
-            Some(share) if !reply.body.is_empty() => Bytes::from_owner(Held { body: reply.body, _share: share }),
-            _ => Bytes::from(reply.body),
-        };
-        let mut response = Response::new(Full::new(body));
-        *response.status_mut() = http::StatusCode::from_u16(reply.status).expect("the table has only real statuses");
-        *response.headers_mut() = headers;
-        response
+        answer
     }
 
     /// Counts and logs what came of it.
     fn record(&self, status: u16) {
-        let name = match (&self.operation, &self.head.method) {
+        let name = match (&self.operation, self.head.method) {
             (Ok(operation), _) => operation.name(),
-            (Err(_), &Method::OPTIONS) => OperationName::PreflightTableRequest,
+            (Err(_), "OPTIONS") => OperationName::PreflightTableRequest,
             (Err(_), _) => OperationName::Unknown,
         };
         let (request_id, took) = (self.request_id.as_str(), self.started.elapsed());
@@ -258,26 +245,9 @@ impl<'s> Exchange<'s> {
         if status >= 500 && status != 501 {
             error!(request_id, account, operation, status, ?took, %peer, "request failed");
         } else if enabled!(Level::DEBUG) {
-            let path = loggable(self.head.uri.path());
+            let path = loggable(self.head.path);
             debug!(request_id, account, operation, status, ?took, %peer, path, "request");
         }
-    }
-}
-
-fn append_all(headers: &mut HeaderMap, more: ReplyHeaders) {
-    for (name, value) in more {
-        match value {
-            Cow::Borrowed(value) => drop(headers.append(&name.http, HeaderValue::from_static(value))),
-            Cow::Owned(value) => append(headers, name, value),
-        }
-    }
-}
-
-/// Whatever of a request is quoted in a header was a header or a part of a URL, so this does not fail; if it ever did, a
-/// missing header is better than a lost answer.
-fn append(headers: &mut HeaderMap, name: &'static Name, value: impl TryInto<HeaderValue>) {
-    if let Ok(value) = value.try_into() {
-        headers.append(&name.http, value);
     }
 }
 
@@ -318,19 +288,19 @@ async fn handle(ctx: &Context<'_>, message: &Message<'_>) -> Result<Reply, Servi
     }
 }
 
-fn read_target(state: &State, head: &Parts, https: bool) -> Result<Target, ServiceError> {
-    if head.uri.path_and_query().map_or(0, |target| target.as_str().len()) > URL_BYTES_MAX {
+fn read_target(state: &State, head: &Head<'_>, https: bool) -> Result<Target, ServiceError> {
+    if head.path.len() + 1 + head.query.len() > URL_BYTES_MAX {
         return Err(ServiceError::RequestUrlTooLong);
     }
     let host = host::of(head).unwrap_or("localhost");
     // Which of two hosts was meant is a guess that whoever stands in front of us may make otherwise.
-    if head.headers.get_all(header::HOST).iter().nth(1).is_some() || !host::is_valid(host) {
+    if head.headers().is_repeated(header_name::HOST) || !host::is_valid(host) {
         return Err(ServiceError::InvalidUri);
     }
     let host_style = state.config.host_style;
     let is_account = |name: &str| host_style && state.accounts.keys(name).is_some();
     let scheme = if https { "https" } else { "http" };
-    let query = Query::parse(head.uri.query().unwrap_or_default()).ok_or(ServiceError::InvalidUri)?;
-    let address = Address::parse(scheme, host, head.uri.path(), is_account).ok_or(ServiceError::InvalidUri)?;
+    let query = Query::parse(head.query).ok_or(ServiceError::InvalidUri)?;
+    let address = Address::parse(scheme, host, head.path, is_account).ok_or(ServiceError::InvalidUri)?;
     Ok(Target { query, address })
 }

@@ -5,8 +5,9 @@
 //! name of the page. Addresses, names without a dot, names that no registry gives away and those of Azure cannot be pointed
 //! here by strangers.
 
-use http::header;
-use http::request::Parts;
+use crate::head::Head;
+use crate::header_name;
+use crate::headers;
 use std::net::{Ipv4Addr, Ipv6Addr};
 
 /// The last labels of names that are never given away (RFC 6761, RFC 6762, and ICANN's `internal`).
@@ -17,9 +18,8 @@ const AZURE: [&str; 4] =
     [".core.windows.net", ".core.usgovcloudapi.net", ".core.chinacloudapi.cn", ".core.cloudapi.de"];
 
 /// The host with its port, as the client gave it.
-pub(crate) fn of(head: &Parts) -> Option<&str> {
-    let header = || head.headers.get(header::HOST).and_then(|host| host.to_str().ok());
-    head.uri.authority().map(|authority| authority.as_str()).or_else(header)
+pub(crate) fn of<'h>(head: &'h Head<'_>) -> Option<&'h str> {
+    head.authority.or_else(|| head.headers().bytes(header_name::HOST).and_then(headers::text))
 }
 
 /// Whether the host is a name that a stranger may own.

@@ -7,6 +7,7 @@
 mod accounts;
 mod address;
 mod admin;
+mod answer;
 mod authorize;
 mod backup;
 mod body;
@@ -17,6 +18,7 @@ mod control;
 mod exchange;
 mod folder_source;
 mod handlers;
+mod head;
 mod header_name;
 mod headers;
 mod host;
@@ -33,19 +35,21 @@ mod store_account;
 mod workers;
 
 use accounts::Accounts;
-use body::BodyMemory;
+use answer::Answer;
+use body::{Body, BodyMemory};
 use bounds::{Memory as ResponseMemory, Places};
 use config::{Config, DurabilityName};
 use control::Control;
 use exchange::Peer;
-use listen::Listener;
+use head::Head;
+use listen::{Handler, Listener};
 use metrics::Metrics;
 use partita_store::{Memory, Store};
 use partita_store_postgres::PostgresStore;
 use partita_store_rocksdb::{Durability, Options, RocksStore};
 use partita_table::TableService;
 use request_id::Ids;
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 use tokio::net::TcpListener;
 use tokio::sync::{mpsc, watch};
@@ -149,25 +153,16 @@ impl Server {
                 Err(error) => warn!(%error, "no control socket in {}: no backups while running", folder.display()),
             }
         }
-        let table_state = state.clone();
+        let handler = TableHandler { state: state.clone(), https };
         tasks.push(tokio::spawn(listen::serve(
             listener(socket, tls, config.max_connections),
             stopped.clone(),
-            move |request, address| {
-                let state = table_state.clone();
-                async move { exchange::respond(&state, request, Peer { address, https }).await }
-            },
+            handler,
         )));
         let admin = admin.map(|(socket, address)| {
-            let admin_state = state.clone();
-            tasks.push(tokio::spawn(listen::serve(
-                listener(socket, None, ADMIN_CONNECTIONS_MAX),
-                stopped.clone(),
-                move |request, _| {
-                    let state = admin_state.clone();
-                    async move { admin::respond(&state, request, address.ip()).await }
-                },
-            )));
+            let handler = AdminHandler { state: state.clone(), listens: address.ip() };
+            let listener = listener(socket, None, ADMIN_CONNECTIONS_MAX);
+            tasks.push(tokio::spawn(listen::serve(listener, stopped.clone(), handler)));
             address
         });
         Ok(Server { table, admin, stop, reload, tasks, follower })
@@ -186,6 +181,30 @@ impl Server {
         }
         self.follower.abort();
         let _ = self.follower.await;
+    }
+}
+
+/// Answers on the port of the Table service.
+struct TableHandler {
+    state: Arc<State>,
+    https: bool,
+}
+
+impl Handler for TableHandler {
+    async fn answer<'a>(&'a self, head: &'a Head<'a>, body: &'a mut Body<'_>, address: IpAddr) -> Answer {
+        exchange::respond(&self.state, head, body, Peer { address, https: self.https }).await
+    }
+}
+
+/// Answers on the admin port.
+struct AdminHandler {
+    state: Arc<State>,
+    listens: IpAddr,
+}
+
+impl Handler for AdminHandler {
+    async fn answer<'a>(&'a self, head: &'a Head<'a>, _: &'a mut Body<'_>, _: IpAddr) -> Answer {
+        admin::respond(&self.state, head, self.listens).await
     }
 }
 

@@ -1,28 +1,27 @@
 //! Listening: sockets, TLS, HTTP/1.1 and HTTP/2, bounds on connections, and draining at the end.
 
 mod heads;
+mod http1;
+mod http2;
 mod patience;
 
+pub(crate) use http1::Http1Body;
+pub(crate) use http2::Http2Body;
+
+use crate::answer::Answer;
+use crate::body::Body;
+use crate::head::Head;
 use crate::workers::Workers;
-use bytes::Bytes;
-use heads::{Head, Heads};
-use http::{Request, Response};
-use http_body_util::Full;
-use hyper::body::Incoming;
-use hyper::service::service_fn;
-use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
-use hyper_util::server::conn::auto::Builder;
-use hyper_util::server::graceful::{GracefulShutdown, Watcher};
-use partita_model::limits::HEADER_BYTES_MAX;
+use heads::Heads;
+use http1::{Connection, End, Stream};
 use patience::Patience;
 use prometheus_client::metrics::gauge::Gauge;
-use std::convert::Infallible;
-use std::net::IpAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::path::Path;
+use std::pin::Pin;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
+use std::task::Context;
 use std::time::Duration;
-use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{Semaphore, watch};
 use tokio_rustls::TlsAcceptor;
@@ -50,25 +49,59 @@ pub(crate) struct Listener {
     pub(crate) workers: Arc<Workers>,
 }
 
+/// What answers requests.
+pub(crate) trait Handler: Send + Sync + 'static {
+    /// Answers one. Whatever goes wrong is an answer.
+    fn answer<'a>(
+        &'a self,
+        head: &'a Head<'a>,
+        body: &'a mut Body<'_>,
+        peer: IpAddr,
+    ) -> impl Future<Output = Answer> + Send;
+}
+
+/// Tells a connection that the server is to stop.
+pub(crate) struct Stop {
+    told: watch::Receiver<bool>,
+    wait: Option<Pin<Box<dyn Future<Output = ()> + Send>>>,
+}
+
+impl Stop {
+    fn new(told: &watch::Receiver<bool>) -> Stop {
+        Stop { told: told.clone(), wait: None }
+    }
+
+    fn is_set(&self) -> bool {
+        // Nor is there anybody left to tell it.
+        self.told.has_changed().unwrap_or(true)
+    }
+
+    /// Waits until it is.
+    async fn set(&mut self) {
+        let _ = self.told.clone().changed().await;
+    }
+
+    /// Whether it is. If not, the task is woken when it is: a connection has one task all its life, so it is noted once.
+    fn wakes(&mut self, context: &mut Context<'_>) -> bool {
+        let wait = || -> Pin<Box<dyn Future<Output = ()> + Send>> {
+            let mut told = self.told.clone();
+            Box::pin(async move { drop(told.changed().await) })
+        };
+        if self.wait.is_none() {
+            let is_over = self.wait.insert(wait()).as_mut().poll(context).is_ready();
+            return is_over;
+        }
+        self.is_set()
+    }
+}
+
 /// Serves until `stop` changes, then lets requests under way finish.
-pub(crate) async fn serve<H, F>(listener: Listener, mut stop: watch::Receiver<bool>, handler: H)
-where
-    H: Fn(Request<Incoming>, IpAddr) -> F + Clone + Send + Sync + 'static,
-    F: Future<Output = Response<Full<Bytes>>> + Send + 'static,
-{
+pub(crate) async fn serve<H: Handler>(listener: Listener, mut stop: watch::Receiver<bool>, handler: H) {
     let Listener { socket, tls, max_connections, keep_alive, connections, workers } = listener;
     let slots = Arc::new(Semaphore::new(max_connections));
     let heads = Heads::new();
-    let graceful = GracefulShutdown::new();
-    let mut builder = Builder::new(TokioExecutor::new());
-    builder.http1().timer(TokioTimer::new()).header_read_timeout(keep_alive).max_buf_size(HEADER_BYTES_MAX);
-    builder
-        .http2()
-        .timer(TokioTimer::new())
-        .keep_alive_interval(keep_alive)
-        .max_header_list_size(HEADER_BYTES_MAX as u32)
-        .max_concurrent_streams(STREAMS_MAX);
-    let builder = Arc::new(builder);
+    let handler = Arc::new(handler);
+    let told = stop.clone();
     loop {
         let slot = slots.clone().acquire_owned();
         let accepted = tokio::select! {
@@ -88,53 +121,61 @@ where
             }
         };
         let _ = stream.set_nodelay(true);
-        let (builder, handler, tls, watcher) = (builder.clone(), handler.clone(), tls.clone(), graceful.watcher());
-        let (connections, mut stop, head) = (connections.clone(), stop.clone(), Head::new(heads.clone()));
+        let client = Client { handler: handler.clone(), peer, heads: heads.clone(), keep_alive, stop: told.clone() };
+        let (connections, tls) = (connections.clone(), tls.clone());
         workers.next().spawn(async move {
             let Ok(stream) = TcpStream::from_std(stream) else { return };
             connections.inc();
             match tls {
-                None => connection(&builder, Patience::new(stream, head, keep_alive), peer.ip(), handler, watcher).await,
-                Some(tls) => tokio::select! {
-                    _ = stop.changed() => {}
-                    accepted = tokio::time::timeout(HANDSHAKE_TIME_MAX, tls.accept(stream)) => match accepted {
-                        Ok(Ok(stream)) => connection(&builder, Patience::new(stream, head, keep_alive), peer.ip(), handler, watcher).await,
-                        Ok(Err(error)) => debug!(%error, %peer, "TLS failed"),
-                        Err(_) => debug!(%peer, "TLS took too long"),
-                    },
-                },
+                None => client.serve(stream).await,
+                Some(tls) => client.serve_tls(tls, stream).await,
             }
             connections.dec();
             drop(slot);
         });
     }
     drop(socket);
-    if tokio::time::timeout(DRAIN_TIME_MAX, graceful.shutdown()).await.is_err() {
+    let all = slots.acquire_many(max_connections.try_into().unwrap_or(u32::MAX));
+    if tokio::time::timeout(DRAIN_TIME_MAX, all).await.is_err() {
         warn!("some requests were still under way when the server stopped");
     }
 }
 
-async fn connection<S, H, F>(
-    builder: &Builder<TokioExecutor>,
-    stream: Patience<S>,
-    peer: IpAddr,
-    handler: H,
-    watcher: Watcher,
-) where
-    S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
-    H: Fn(Request<Incoming>, IpAddr) -> F + Clone + Send + Sync + 'static,
-    F: Future<Output = Response<Full<Bytes>>> + Send + 'static,
-{
-    let head_is_complete = stream.head().is_complete();
-    let service = service_fn(move |request| {
-        head_is_complete.store(true, Ordering::Relaxed);
-        let answer = handler(request, peer);
-        async move { Ok::<_, Infallible>(answer.await) }
-    });
-    let stream = TokioIo::new(stream);
-    let connection = builder.serve_connection(stream, service).into_owned();
-    if let Err(error) = watcher.watch(connection).await {
-        debug!(%error, %peer, "connection ended");
+/// Somebody who has connected.
+struct Client<H> {
+    handler: Arc<H>,
+    peer: SocketAddr,
+    heads: Arc<Heads>,
+    keep_alive: Duration,
+    stop: watch::Receiver<bool>,
+}
+
+impl<H: Handler> Client<H> {
+    async fn serve_tls(self, tls: TlsAcceptor, stream: TcpStream) {
+        let (mut stop, peer) = (Stop::new(&self.stop), self.peer);
+        let accepted = tokio::select! {
+            () = stop.set() => return,
+            accepted = tokio::time::timeout(HANDSHAKE_TIME_MAX, tls.accept(stream)) => accepted,
+        };
+        match accepted {
+            Ok(Ok(stream)) => self.serve(stream).await,
+            Ok(Err(error)) => debug!(%error, %peer, "TLS failed"),
+            Err(_) => debug!(%peer, "TLS took too long"),
+        }
+    }
+
+    async fn serve<S: Stream + 'static>(self, stream: S) {
+        let Client { handler, peer, heads, keep_alive, stop } = self;
+        let connection = Connection::new(stream, heads::Head::new(heads.clone()), keep_alive, Stop::new(&stop));
+        match connection.serve(&*handler, peer.ip()).await {
+            Ok(End::Closed) => {}
+            Ok(End::Http2(stream, first)) => {
+                let stream = Patience::new(stream, first, heads::Head::new(heads), keep_alive);
+                let served = http2::serve(stream, handler, peer.ip(), keep_alive, Stop::new(&stop)).await;
+                served.unwrap_or_else(|error| debug!(%error, %peer, "connection ended"));
+            }
+            Err(error) => debug!(%error, %peer, "connection ended"),
+        }
     }
 }
 

@@ -1,13 +1,13 @@
 //! Content negotiation: which JSON a client wants, and what it may send.
 
+use crate::header_name;
 use crate::headers::Headers;
-use http::header;
 use partita_model::ServiceError;
 use partita_wire::entity_json::Metadata;
 
 /// What `$format`, or else `Accept`, asks for.
 pub(crate) fn metadata(format: Option<&str>, headers: Headers<'_>) -> Result<Metadata, ServiceError> {
-    let Some(wanted) = format.or(headers.get(&header::ACCEPT)).filter(|wanted| !wanted.trim().is_empty()) else {
+    let Some(wanted) = format.or(headers.get(header_name::ACCEPT)).filter(|wanted| !wanted.trim().is_empty()) else {
         return Ok(Metadata::Minimal);
     };
     // What the official clients say, understood at a glance.
@@ -54,12 +54,12 @@ fn media_type(text: &str) -> Result<Metadata, ServiceError> {
 
 /// Whether the client would rather read JSON than XML, where both are possible.
 pub(crate) fn prefers_json(headers: Headers<'_>) -> bool {
-    headers.get(&header::ACCEPT).is_some_and(|accept| accept.contains("json"))
+    headers.get(header_name::ACCEPT).is_some_and(|accept| accept.contains("json"))
 }
 
 /// Whether a body of this content type is read as an entity.
 pub(crate) fn check_json_body(headers: Headers<'_>) -> Result<(), ServiceError> {
-    let Some(sent) = headers.get(&header::CONTENT_TYPE) else { return Ok(()) };
+    let Some(sent) = headers.get(header_name::CONTENT_TYPE) else { return Ok(()) };
     let sent = sent.split(';').next().unwrap_or_default().trim();
     let is = |kind: &str| sent.eq_ignore_ascii_case(kind);
     match sent.is_empty() || is("application/json") || is("text/json") {

@@ -1,7 +1,7 @@
 //! Replies, before they are an HTTP response or a part of one.
 
 use crate::bounds::Share;
-use crate::header_name::{self, Name};
+use crate::header_name;
 use crate::headers::Headers;
 use partita_model::{Layer, ServiceError, Status, Ticks};
 use partita_wire::batch::PartReply;
@@ -10,7 +10,7 @@ use partita_wire::error_body;
 use std::borrow::Cow;
 
 /// Names and values, in the order in which they are written.
-pub(crate) type ReplyHeaders = Vec<(&'static Name, Cow<'static, str>)>;
+pub(crate) type ReplyHeaders = Vec<(&'static str, Cow<'static, str>)>;
 
 /// What is sent back, without what every response has.
 #[derive(Debug)]
@@ -28,8 +28,8 @@ impl Reply {
     /// A reply of an operation on tables or entities.
     pub(crate) fn json(status: Status) -> Reply {
         Reply::plain(status)
-            .with(&header_name::CONTENT_TYPE_OPTIONS, "nosniff")
-            .with(&header_name::CACHE_CONTROL, "no-cache")
+            .with(header_name::CONTENT_TYPE_OPTIONS, "nosniff")
+            .with(header_name::CACHE_CONTROL, "no-cache")
     }
 
     /// A reply of any other operation.
@@ -37,20 +37,20 @@ impl Reply {
         Reply { status, headers: Vec::with_capacity(8), body: Vec::new(), share: None, misses_table: false }
     }
 
-    pub(crate) fn with(mut self, name: &'static Name, value: impl Into<Cow<'static, str>>) -> Reply {
+    pub(crate) fn with(mut self, name: &'static str, value: impl Into<Cow<'static, str>>) -> Reply {
         self.headers.push((name, value.into()));
         self
     }
 
     pub(crate) fn body(self, content_type: impl Into<Cow<'static, str>>, body: Vec<u8>) -> Reply {
-        Reply { body, ..self.with(&header_name::CONTENT_TYPE, content_type) }
+        Reply { body, ..self.with(header_name::CONTENT_TYPE, content_type) }
     }
 
     /// The reply as a part of a batch. `data_service_version` is what the service says for this kind of operation.
     pub(crate) fn into_part(self, data_service_version: &'static str, content_id: Option<&str>) -> PartReply {
         let mut headers = Vec::with_capacity(self.headers.len() + 2);
         headers.extend(content_id.map(|id| ("Content-ID", id.to_owned().into())));
-        headers.extend(self.headers.into_iter().map(|(name, value)| (name.text, value)));
+        headers.extend(self.headers);
         headers.push(("DataServiceVersion", data_service_version.into()));
         PartReply { status: self.status, headers, body: self.body }
     }
@@ -65,7 +65,7 @@ pub(crate) enum Prefer {
 
 impl Prefer {
     pub(crate) fn from_headers(headers: Headers<'_>) -> Option<Prefer> {
-        let value = headers.get(&header_name::PREFER)?;
+        let value = headers.get(header_name::PREFER)?;
         value.split(',').find_map(|preference| match preference.trim() {
             "return-no-content" => Some(Prefer::NoContent),
             "return-content" => Some(Prefer::Content),
@@ -116,19 +116,19 @@ impl Failure<'_> {
                 let body = error_body::json(self.error, self.index, self.request_id, self.time);
                 let content_type = if layer == Layer::Front { "application/json" } else { metadata.content_type() };
                 if layer != Layer::Front {
-                    reply = reply.with(&header_name::CONTENT_TYPE_OPTIONS, "nosniff");
+                    reply = reply.with(header_name::CONTENT_TYPE_OPTIONS, "nosniff");
                 }
                 if matches!(layer, Layer::Late | Layer::Store) {
-                    reply = reply.with(&header_name::CACHE_CONTROL, "no-cache");
+                    reply = reply.with(header_name::CACHE_CONTROL, "no-cache");
                     if let Some(prefer) = self.prefer {
-                        reply = reply.with(&header_name::PREFERENCE_APPLIED, prefer.name());
+                        reply = reply.with(header_name::PREFERENCE_APPLIED, prefer.name());
                     }
                 }
                 reply = reply.body(content_type, body);
             }
         }
         if self.error.status() == 503 {
-            reply = reply.with(&header_name::RETRY_AFTER, "1");
+            reply = reply.with(header_name::RETRY_AFTER, "1");
         }
         reply
     }

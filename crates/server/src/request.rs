@@ -1,13 +1,12 @@
 //! Requests, as far as their head says what they are.
 
 use crate::address::Address;
+use crate::head::Head;
 use crate::header_name;
-use crate::headers::Headers;
+use crate::headers::{Headers, text};
 use crate::operation::{Asked, Operation};
 use crate::query_string::Query;
 use crate::resource::Resource;
-use http::request::Parts;
-use http::{HeaderName, header};
 use partita_model::limits::{CLIENT_REQUEST_ID_BYTES_MAX, REQUEST_SECONDS_MAX};
 use partita_model::{ServiceError, Ticks};
 use partita_wire::batch::Part;
@@ -28,8 +27,7 @@ pub(crate) struct Target {
 /// The head of a request whose target was understood.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Request<'a> {
-    /// As it came: method and path on the wire are what was signed.
-    pub(crate) head: &'a Parts,
+    pub(crate) head: &'a Head<'a>,
     pub(crate) query: &'a Query,
     pub(crate) address: &'a Address,
 }
@@ -55,8 +53,7 @@ pub(crate) struct PartMessage<'a> {
 impl<'a> Request<'a> {
     /// The operation it asks for.
     pub(crate) fn operation(&self) -> Result<Operation, ServiceError> {
-        let headers = Headers::Request(&self.head.headers);
-        operation(self.head.method.as_str(), headers, self.query, &self.address.path, self.address)
+        operation(self.head.method, self.head.headers(), self.query, &self.address.path, self.address)
     }
 
     /// The version the client speaks.
@@ -66,7 +63,7 @@ impl<'a> Request<'a> {
 
     /// The version the client says it speaks, in its header or its signature.
     pub(crate) fn given_version(&self) -> Option<&'a str> {
-        let header = self.head.headers.get(&header_name::VERSION.http).map(|value| value.to_str().unwrap_or_default());
+        let header = self.head.headers().get(header_name::VERSION);
         header.or_else(|| self.query.get("api-version")).or_else(|| self.query.get("sv"))
     }
 
@@ -79,13 +76,13 @@ impl<'a> Request<'a> {
         if let Some(version) = self.given_version() {
             let date = version.len() == VERSION_MIN.len() && Ticks::parse_iso(version).is_some();
             if !date || version < VERSION_MIN {
-                return bad_header("x-ms-version", version);
+                return bad_header(header_name::VERSION, version);
             }
         }
-        if let Some(id) = self.head.headers.get(&header_name::CLIENT_REQUEST_ID.http)
+        if let Some(id) = self.head.headers().bytes(header_name::CLIENT_REQUEST_ID)
             && id.len() > CLIENT_REQUEST_ID_BYTES_MAX
         {
-            return bad_header("x-ms-client-request-id", id.to_str().unwrap_or_default());
+            return bad_header(header_name::CLIENT_REQUEST_ID, text(id).unwrap_or_default());
         }
         self.timeout().map(|_| ())
     }
@@ -124,7 +121,7 @@ impl<'a> PartMessage<'a> {
 
 impl<'a> Message<'a> {
     /// The one value of a header, or `None` if it is absent; several count as one that is not valid.
-    pub(crate) fn header(&self, name: &HeaderName) -> Option<&'a str> {
+    pub(crate) fn header(&self, name: &str) -> Option<&'a str> {
         let value = self.headers.get(name)?;
         Some(if self.headers.is_repeated(name) { "" } else { value })
     }
@@ -157,7 +154,7 @@ fn operation(
         resource: Resource::parse(path),
         comp: query.get("comp"),
         restype: query.get("restype"),
-        conditional: headers.contains(&header::IF_MATCH),
+        conditional: headers.contains(header_name::IF_MATCH),
         // A client that derives the secondary from the host name finds none for an address, and asks the primary.
         has_stats: address.secondary || address.path_style,
     })
@@ -165,8 +162,8 @@ fn operation(
 
 /// The verb that `X-HTTP-Method` puts in the place of POST.
 fn tunnelled<'a>(method: &'a str, headers: Headers<'a>) -> Result<&'a str, ServiceError> {
-    let Some(verb) = headers.get(&header_name::X_HTTP_METHOD) else { return Ok(method) };
-    if headers.is_repeated(&header_name::X_HTTP_METHOD) {
+    let Some(verb) = headers.get(header_name::X_HTTP_METHOD) else { return Ok(method) };
+    if headers.is_repeated(header_name::X_HTTP_METHOD) {
         return Err(ServiceError::XMethodIncorrectCount);
     }
     if method != "POST" {

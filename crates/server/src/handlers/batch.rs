@@ -3,17 +3,17 @@
 use super::changes::{self, Answer, Draft, Refused};
 use super::{Context, entities};
 use crate::bounds::Share;
+use crate::header_name;
 use crate::negotiate;
 use crate::operation::Operation;
 use crate::reply::{Failure, Form, Prefer, Reply};
 use crate::request::{Message, PartMessage};
-use http::header;
 use partita_model::{Layer, ServiceError};
 use partita_wire::batch::{Batch, Part, PartReply, parse, response_content_type, write};
 use partita_wire::entity_json::Metadata;
 
 pub(crate) async fn run(ctx: &Context<'_>, message: &Message<'_>) -> Result<Reply, ServiceError> {
-    let content_type = message.header(&header::CONTENT_TYPE).unwrap_or_default();
+    let content_type = message.header(header_name::CONTENT_TYPE).unwrap_or_default();
     let batch = parse(content_type, message.body)?;
     let is_query = matches!(batch, Batch::Query(_));
     let Answered { parts, share, misses_table } = match batch {

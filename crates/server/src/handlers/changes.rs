@@ -12,7 +12,6 @@ use crate::reply::{Prefer, Reply};
 use crate::request::Message;
 use crate::resource::Keys;
 use bytes::Bytes;
-use http::header;
 use partita_model::limits::BATCH_OPERATIONS_MAX;
 use partita_model::{
     ETag, EntityView, IfMatch, KeyError, PartitionKey, Record, RecordBuf, RowKey, ServiceError, Ticks,
@@ -84,7 +83,7 @@ pub(crate) fn draft(ctx: &Context<'_>, message: &Message<'_>) -> Result<Draft, S
         true => entity_json::decode(message.body)?,
         false => EntityBody::default(),
     };
-    let if_match = match (verb, message.header(&header::IF_MATCH)) {
+    let if_match = match (verb, message.header(header_name::IF_MATCH)) {
         (ChangeVerb::Insert, _) => None,
         (ChangeVerb::Delete, None) => return Err(ServiceError::IfMatchMissing),
         (_, None) => None,
@@ -92,7 +91,7 @@ pub(crate) fn draft(ctx: &Context<'_>, message: &Message<'_>) -> Result<Draft, S
             Some(IfMatch::parse(text).ok_or_else(|| ServiceError::ETagMalformed { value: text.to_owned() })?)
         }
     };
-    if verb != ChangeVerb::Insert && message.headers.contains(&header::IF_NONE_MATCH) {
+    if verb != ChangeVerb::Insert && message.headers.contains(header_name::IF_NONE_MATCH) {
         return Err(ServiceError::RequestInputInvalid);
     }
     let keys = match url {
@@ -234,21 +233,21 @@ impl Answer {
         let no_content = self.verb != ChangeVerb::Insert || self.prefer == Some(Prefer::NoContent);
         let mut reply = Reply::json(if no_content { 204 } else { 201 });
         if let Some(prefer) = self.prefer {
-            reply = reply.with(&header_name::PREFERENCE_APPLIED, prefer.name());
+            reply = reply.with(header_name::PREFERENCE_APPLIED, prefer.name());
         }
         if self.verb == ChangeVerb::Delete {
             return reply;
         }
         let etag = ETag(timestamp);
         if self.verb != ChangeVerb::Insert {
-            return reply.with(&header_name::ETAG, String::from(etag));
+            return reply.with(header_name::ETAG, String::from(etag));
         }
         let (table, partition_key, row_key) =
             (self.table.name.as_str(), change.partition_key.as_str(), change.row_key.as_str());
         let location = url::entity_url(&ctx.address.base, table, partition_key, row_key);
-        reply = reply.with(&header_name::LOCATION, location.clone());
+        reply = reply.with(header_name::LOCATION, location.clone());
         if no_content {
-            return reply.with(&header_name::DATA_SERVICE_ID, location).with(&header_name::ETAG, String::from(etag));
+            return reply.with(header_name::DATA_SERVICE_ID, location).with(header_name::ETAG, String::from(etag));
         }
         let record = Record::open(record.as_deref().unwrap_or_default()).expect("it was encoded for this very insert");
         let view = EntityView { partition_key, row_key, timestamp, record };
@@ -256,7 +255,7 @@ impl Answer {
         let json = entity_json::Context { base, account, table, metadata: self.metadata, select: None };
         let mut body = Vec::new();
         write_entity(&mut body, &json, &view).expect("it was encoded for this very insert");
-        reply.with(&header_name::ETAG, String::from(etag)).body(self.metadata.content_type(), body)
+        reply.with(header_name::ETAG, String::from(etag)).body(self.metadata.content_type(), body)
     }
 }
 

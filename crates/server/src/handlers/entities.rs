@@ -42,7 +42,7 @@ pub(crate) async fn get(
     };
     let mut body = Vec::new();
     write_entity(&mut body, &json, &view).map_err(|_| ServiceError::InternalError)?;
-    Ok(Reply::json(200).with(&header_name::ETAG, String::from(view.etag())).body(metadata.content_type(), body))
+    Ok(Reply::json(200).with(header_name::ETAG, String::from(view.etag())).body(metadata.content_type(), body))
 }
 
 pub(crate) async fn query(ctx: &Context<'_>, message: &Message<'_>, table: &str) -> Result<Reply, ServiceError> {
@@ -85,11 +85,11 @@ pub(crate) async fn query(ctx: &Context<'_>, message: &Message<'_>, table: &str)
     let mut reply = Reply::json(200);
     if let Some((partition_key, row_key)) = end {
         reply = reply
-            .with(&header_name::NEXT_PARTITION_KEY, token::encode_key(&partition_key))
-            .with(&header_name::NEXT_ROW_KEY, token::encode_key(&row_key));
+            .with(header_name::NEXT_PARTITION_KEY, token::encode_key(&partition_key))
+            .with(header_name::NEXT_ROW_KEY, token::encode_key(&row_key));
     }
-    if ctx.plan_header || message.headers.contains(&header_name::PLAN.http) {
-        reply = reply.with(&header_name::PLAN, describe(&report));
+    if ctx.plan_header || message.headers.contains(header_name::PLAN) {
+        reply = reply.with(header_name::PLAN, describe(&report));
     }
     let mut body = page.finish();
     body.shrink_to_fit();

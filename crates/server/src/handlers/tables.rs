@@ -27,11 +27,11 @@ pub(crate) async fn create(ctx: &Context<'_>, message: &Message<'_>) -> Result<R
     let prefer = Prefer::from_headers(message.headers);
     let mut reply = Reply::json(if prefer == Some(Prefer::NoContent) { 204 } else { 201 });
     if let Some(prefer) = prefer {
-        reply = reply.with(&header_name::PREFERENCE_APPLIED, prefer.name());
+        reply = reply.with(header_name::PREFERENCE_APPLIED, prefer.name());
     }
-    reply = reply.with(&header_name::LOCATION, location.clone());
+    reply = reply.with(header_name::LOCATION, location.clone());
     if prefer == Some(Prefer::NoContent) {
-        return Ok(reply.with(&header_name::DATA_SERVICE_ID, location));
+        return Ok(reply.with(header_name::DATA_SERVICE_ID, location));
     }
     let mut body = Vec::new();
     write_table(&mut body, &json, table.name.as_str());
@@ -51,7 +51,7 @@ pub(crate) fn query(ctx: &Context<'_>, message: &Message<'_>) -> Result<Reply, S
     let mut reply = Reply::json(200);
     if let Some(next) = page.next {
         let token = token::encode_table(&next.name.lower(), next.space.0);
-        reply = reply.with(&header_name::NEXT_TABLE_NAME, token);
+        reply = reply.with(header_name::NEXT_TABLE_NAME, token);
     }
     Ok(reply.body(json.metadata.content_type(), body))
 }

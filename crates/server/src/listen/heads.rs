@@ -59,7 +59,9 @@ impl Head {
     /// Notes that the request is being answered: what comes next is another.
     pub(super) fn answered(&mut self) {
         self.is_complete.store(false, Ordering::Relaxed);
-        self.heads.left.fetch_add(std::mem::take(&mut self.taken), Ordering::Relaxed);
+        if self.taken > 0 {
+            self.heads.left.fetch_add(std::mem::take(&mut self.taken), Ordering::Relaxed);
+        }
         self.read = 0;
     }
 }

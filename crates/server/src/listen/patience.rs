@@ -1,11 +1,10 @@
 //! A stream that does not wait for ever.
 //!
-//! What tells HTTP/1.1 from HTTP/2 waits for the first bytes of a connection without end, and what writes a response waits
-//! without end for the client to read it. A client that does neither would keep its place among the connections, and
-//! the memory of its response, for ever. Nor does it read heads for which there is no memory left.
+//! What writes responses of HTTP/2 waits without end for the client to read them. A client that does not would keep its place
+//! among the connections, and the memory of its responses, for ever. Nor does it read heads for which there is no memory left.
 
+use super::STALL_TIME_MAX;
 use super::heads::Head;
-use super::{HANDSHAKE_TIME_MAX, STALL_TIME_MAX};
 use std::io;
 use std::pin::Pin;
 use std::task::{Context, Poll};
@@ -13,25 +12,20 @@ use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::time::Sleep;
 
-/// As many bytes as tell the two protocols apart: the preface of HTTP/2.
-const FIRST_BYTES: usize = 24;
-
 pub(super) struct Patience<S> {
     stream: S,
     head: Head,
-    missing: usize,
-    late: Option<Pin<Box<Sleep>>>,
+    /// What was read of it before.
+    first: Vec<u8>,
     /// Runs while the client takes nothing.
     stalled: Option<Pin<Box<Sleep>>>,
     stall_time_max: Duration,
 }
 
 impl<S> Patience<S> {
-    /// Waits no longer than `idle_time_max` for a client to read.
-    pub(super) fn new(stream: S, head: Head, idle_time_max: Duration) -> Patience<S> {
-        let late = Some(Box::pin(tokio::time::sleep(HANDSHAKE_TIME_MAX)));
-        let stall_time_max = idle_time_max.min(STALL_TIME_MAX);
-        Patience { stream, head, missing: FIRST_BYTES, late, stalled: None, stall_time_max }
+    /// A stream of which the first bytes were read already. Waits no longer than `idle_time_max` for a client to read.
+    pub(super) fn new(stream: S, first: Vec<u8>, head: Head, idle_time_max: Duration) -> Patience<S> {
+        Patience { stream, head, first, stalled: None, stall_time_max: idle_time_max.min(STALL_TIME_MAX) }
     }
 
     pub(super) fn head(&self) -> &Head {
@@ -66,23 +60,15 @@ impl<S: AsyncRead + Unpin> AsyncRead for Patience<S> {
         context: &mut Context<'_>,
         buffer: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
+        if !self.first.is_empty() {
+            let taken = self.first.len().min(buffer.remaining());
+            buffer.put_slice(&self.first[..taken]);
+            self.first.drain(..taken);
+            return Poll::Ready(Ok(()));
+        }
         let before = buffer.filled().len();
         let polled = Pin::new(&mut self.stream).poll_read(context, buffer);
-        let bytes = buffer.filled().len() - before;
-        self.head.read(bytes)?;
-        if self.late.is_none() {
-            return polled;
-        }
-        self.missing = self.missing.saturating_sub(bytes);
-        if self.missing == 0 {
-            self.late = None;
-        }
-        if polled.is_pending()
-            && let Some(late) = &mut self.late
-            && late.as_mut().poll(context).is_ready()
-        {
-            return Poll::Ready(Err(io::ErrorKind::TimedOut.into()));
-        }
+        self.head.read(buffer.filled().len() - before)?;
         polled
     }
 }
