@@ -101,7 +101,9 @@ fn rows_in(folder: &Path) -> PathBuf {
 /// connects, otherwise a fixed one.
 pub fn serve(folder: &Path) -> Result<()> {
     let count = std::thread::available_parallelism().map_or(1, usize::from);
-    let worker = |_| Builder::new_multi_thread().worker_threads(1).enable_all().build();
+    let let_others_finish = || partita_scheduling::let_others_finish().unwrap_or_default();
+    let worker =
+        |_| Builder::new_multi_thread().worker_threads(1).on_thread_start(let_others_finish).enable_all().build();
     let workers = (0..count).map(worker).collect::<std::io::Result<Vec<_>>>()?;
     let log = start_log(folder.join("log"));
     Builder::new_current_thread().enable_all().build()?.block_on(async {
