@@ -30,7 +30,9 @@ impl Answer {
     /// it ever were not, a missing header is better than a lost answer, and than one more line.
     pub(crate) fn header(&mut self, name: &str, value: impl AsRef<[u8]>) {
         let value = value.as_ref();
-        if value.iter().all(|&byte| byte >= b' ' && byte != 0x7f || byte == b'\t') {
+        // Without stopping at the first, so that many bytes are looked at together.
+        let is_control = |byte: u8| byte.is_ascii_control() & (byte != b'\t');
+        if !value.iter().fold(false, |found, &byte| found | is_control(byte)) {
             for part in [name.as_bytes(), b": ", value, b"\r\n"] {
                 self.lines.extend_from_slice(part);
             }

@@ -350,6 +350,52 @@ fn expect_continue() {
     }
 }
 
+/// Whoever waits to be asked for a body is not asked for one that is refused already.
+#[test]
+fn expect_refused() {
+    let server = server();
+    let wrong = partita_testing::signing::WRONG_KEY;
+    let request = insert("a").header("Expect", "100-continue").signed_with(partita_auth::Scheme::SharedKey, wrong);
+    let bytes = request.bytes();
+    let mut connection = server.connect();
+    let answer = connection.exchange(&bytes[..bytes.len() - request.body.len()]).expect(403);
+    assert_eq!(answer.header("connection"), Some("close"));
+    // Who has sent it all the same can go on.
+    let mut connection = server.connect();
+    connection.exchange(&bytes).expect(403);
+    connection.send(&Request::get("/Tables").signed()).expect(200);
+}
+
+#[test]
+fn the_version_before() {
+    let server = server();
+    let mut request = Request::get("/Tables").signed();
+    let old = |request: &Request| String::from_utf8(request.bytes()).expect("text").replacen("HTTP/1.1", "HTTP/1.0", 1);
+    let mut connection = server.connect();
+    assert_eq!(connection.exchange(old(&request).as_bytes()).expect(200).header("connection"), Some("close"));
+    connection.read().expect_err("it is closed");
+    request.headers.push(("Connection".into(), "Keep-Alive".into()));
+    let mut connection = server.connect();
+    for _ in 0..2 {
+        assert_eq!(connection.exchange(old(&request).as_bytes()).expect(200).header("connection"), Some("keep-alive"));
+    }
+}
+
+/// The answer to HEAD has the length of a body and no body, so that the next answer is found.
+#[test]
+fn heads_without_bodies() {
+    let server = server();
+    let head = Request::new("HEAD", "/Tables").signed().bytes();
+    let get = Request::get("/Tables").header("Connection", "close").signed().bytes();
+    let mut stream = tcp(server.address);
+    stream.write_all(&[head, get].concat()).expect("the server reads");
+    let mut answers = String::new();
+    stream.read_to_string(&mut answers).expect("the server closes");
+    let (first, second) = answers.split_once("\r\n\r\n").expect("a head");
+    assert!(first.starts_with("HTTP/1.1 405 ") && !first.contains("Content-Length: 0"), "{first}");
+    assert!(second.starts_with("HTTP/1.1 200 OK\r\n"), "{second}");
+}
+
 #[test]
 fn absolute_targets() {
     let server = server();
