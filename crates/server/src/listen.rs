@@ -4,6 +4,7 @@ mod heads;
 mod http1;
 mod http2;
 mod patience;
+mod stop;
 
 pub(crate) use http1::Http1Body;
 pub(crate) use http2::Http2Body;
@@ -18,10 +19,9 @@ use patience::Patience;
 use prometheus_client::metrics::gauge::Gauge;
 use std::net::{IpAddr, SocketAddr};
 use std::path::Path;
-use std::pin::Pin;
 use std::sync::Arc;
-use std::task::Context;
 use std::time::Duration;
+use stop::Stop;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{Semaphore, watch};
 use tokio_rustls::TlsAcceptor;
@@ -58,41 +58,6 @@ pub(crate) trait Handler: Send + Sync + 'static {
         body: &'a mut Body<'_>,
         peer: IpAddr,
     ) -> impl Future<Output = Answer> + Send;
-}
-
-/// Tells a connection that the server is to stop.
-pub(crate) struct Stop {
-    told: watch::Receiver<bool>,
-    wait: Option<Pin<Box<dyn Future<Output = ()> + Send>>>,
-}
-
-impl Stop {
-    fn new(told: &watch::Receiver<bool>) -> Stop {
-        Stop { told: told.clone(), wait: None }
-    }
-
-    fn is_set(&self) -> bool {
-        // Nor is there anybody left to tell it.
-        self.told.has_changed().unwrap_or(true)
-    }
-
-    /// Waits until it is.
-    async fn set(&mut self) {
-        let _ = self.told.clone().changed().await;
-    }
-
-    /// Whether it is. If not, the task is woken when it is: a connection has one task all its life, so it is noted once.
-    fn wakes(&mut self, context: &mut Context<'_>) -> bool {
-        let wait = || -> Pin<Box<dyn Future<Output = ()> + Send>> {
-            let mut told = self.told.clone();
-            Box::pin(async move { drop(told.changed().await) })
-        };
-        if self.wait.is_none() {
-            let is_over = self.wait.insert(wait()).as_mut().poll(context).is_ready();
-            return is_over;
-        }
-        self.is_set()
-    }
 }
 
 /// Serves until `stop` changes, then lets requests under way finish.
@@ -152,9 +117,9 @@ struct Client<H> {
 
 impl<H: Handler> Client<H> {
     async fn serve_tls(self, tls: TlsAcceptor, stream: TcpStream) {
-        let (mut stop, peer) = (Stop::new(&self.stop), self.peer);
+        let (stop, peer) = (Stop::new(&self.stop), self.peer);
         let accepted = tokio::select! {
-            () = stop.set() => return,
+            () = stop.wait() => return,
             accepted = tokio::time::timeout(HANDSHAKE_TIME_MAX, tls.accept(stream)) => accepted,
         };
         match accepted {

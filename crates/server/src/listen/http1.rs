@@ -12,7 +12,8 @@ pub(crate) mod parse;
 pub(crate) use body::Http1Body;
 
 use super::heads::Head as HeadMemory;
-use super::{HANDSHAKE_TIME_MAX, Handler, STALL_TIME_MAX, Stop};
+use super::stop::Stop;
+use super::{HANDSHAKE_TIME_MAX, Handler, STALL_TIME_MAX};
 use crate::answer::Answer;
 use crate::body::Body;
 use alarm::Alarm;

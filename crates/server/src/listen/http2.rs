@@ -1,7 +1,8 @@
 //! Connections of HTTP/2: hyper's, made to look like the others.
 
 use super::patience::Patience;
-use super::{Handler, STREAMS_MAX, Stop, Stream};
+use super::stop::Stop;
+use super::{Handler, STREAMS_MAX, Stream};
 use crate::answer::Answer;
 use crate::body::Body;
 use crate::bounds::Held;
@@ -29,7 +30,7 @@ pub(super) async fn serve<S: Stream + 'static, H: Handler>(
     handler: Arc<H>,
     peer: IpAddr,
     keep_alive: Duration,
-    mut stop: Stop,
+    stop: Stop,
 ) -> hyper::Result<()> {
     let mut builder = Builder::new(TokioExecutor::new());
     builder
@@ -46,7 +47,7 @@ pub(super) async fn serve<S: Stream + 'static, H: Handler>(
     let mut connection = pin!(builder.serve_connection(TokioIo::new(stream), service));
     tokio::select! {
         ended = &mut connection => return ended,
-        () = stop.set() => connection.as_mut().graceful_shutdown(),
+        () = stop.wait() => connection.as_mut().graceful_shutdown(),
     }
     connection.await
 }
