@@ -101,6 +101,7 @@ impl<S: Stream> Connection<S> {
     async fn serve_one<H: Handler>(&mut self, handler: &H, peer: IpAddr) -> io::Result<bool> {
         let mut parsed = 0;
         let start = loop {
+            self.skip_blank_lines();
             // A head that does not come at once is looked at again only when it may be complete.
             if self.filled > 0 && (parsed == 0 || parse::may_end(&self.input[..self.filled], parsed)) {
                 match parse::parse(&self.input[..self.filled]) {
@@ -166,13 +167,16 @@ impl<S: Stream> Connection<S> {
         let read = poll_fn(|context| self.poll_read(context)).await?;
         self.head_memory.read(read)?;
         self.filled += read;
-        // Some clients end a body with a line of its own.
+        Ok(read > 0)
+    }
+
+    /// Some clients end a body with a line of its own.
+    fn skip_blank_lines(&mut self) {
         let blank = self.input[..self.filled].iter().take_while(|byte| matches!(byte, b'\r' | b'\n')).count();
         if blank > 0 {
             self.input.copy_within(blank..self.filled, 0);
             self.filled -= blank;
         }
-        Ok(read > 0)
     }
 
     fn poll_read(&mut self, context: &mut Context<'_>) -> Poll<io::Result<usize>> {
@@ -271,3 +275,6 @@ impl Date {
         self.line.as_bytes()
     }
 }
+
+#[cfg(test)]
+mod tests;
