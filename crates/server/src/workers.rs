@@ -3,8 +3,7 @@
 //! One runtime of one thread for each core, and a connection stays where it was put. A runtime of several threads would move
 //! requests between them as it sees fit, and wake one thread from another for it, which costs more than most requests
 //! do: point reads take a third less time this way. For the same reason they let clients on the same machine finish what they
-//! are about. Scans give their thread away while they run, so that nobody waits
-//! behind one.
+//! are about. Scans give their thread away while they run, so that nobody waits behind one.
 
 use std::io;
 use std::sync::atomic::{AtomicUsize, Ordering};

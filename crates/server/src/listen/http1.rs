@@ -82,7 +82,8 @@ impl<S: Stream> Connection<S> {
             return Ok(End::Http2(self.stream, self.input));
         }
         while self.serve_one(handler, peer).await? {}
-        self.stream.shutdown().await?;
+        // With TLS there is a last word to be written, which a client that does not read could put off for ever.
+        tokio::time::timeout(STALL_TIME_MAX, self.stream.shutdown()).await??;
         Ok(End::Closed)
     }
 
