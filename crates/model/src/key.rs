@@ -26,6 +26,12 @@ pub enum KeyError {
 }
 
 fn check(text: &str) -> Result<(), KeyError> {
+    // Nearly all keys are of plain characters. Without stopping at the first that is not, many bytes are looked at together.
+    let is_plain =
+        |byte: u8| (b' '..=b'~').contains(&byte) & (byte != b'/') & (byte != b'\\') & (byte != b'#') & (byte != b'?');
+    if text.len() <= KEY_UNITS_MAX && text.bytes().fold(true, |all, byte| all & is_plain(byte)) {
+        return Ok(());
+    }
     if text.contains(['/', '\\']) {
         return Err(KeyError::Slash);
     }

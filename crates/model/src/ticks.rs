@@ -81,20 +81,23 @@ impl Ticks {
 
     /// Reads the date of an HTTP header: `Thu, 01 Jan 2026 00:00:00 GMT`.
     pub fn parse_rfc1123(text: &str) -> Option<Ticks> {
-        let (weekday, rest) = text.trim().split_once(", ")?;
-        WEEKDAYS.iter().position(|name| name.eq_ignore_ascii_case(weekday))?;
-        let mut parts = rest.split(' ').filter(|part| !part.is_empty());
-        let day = parts.next().filter(|day| day.len() <= 2)?.parse().ok()?;
-        let name = parts.next()?;
-        let month = MONTHS.iter().position(|month| month.eq_ignore_ascii_case(name))? as u64 + 1;
-        let year = parts.next().filter(|year| year.len() == 4)?.parse().ok()?;
-        let mut scan = Scan(parts.next()?.as_bytes());
+        let mut scan = Scan(text.as_bytes().trim_ascii());
+        scan.name(&WEEKDAYS)?;
+        scan.byte(b',')?;
+        scan.spaces()?;
+        let day = scan.number(2).or_else(|| scan.number(1))?;
+        scan.spaces()?;
+        let month = scan.name(&MONTHS)? as u64 + 1;
+        scan.spaces()?;
+        let year = scan.number(4)?;
+        scan.spaces()?;
         let hours = scan.number(2)?;
         scan.byte(b':')?;
         let minutes = scan.number(2)?;
         scan.byte(b':')?;
         let seconds = scan.number(2)?;
-        if !scan.0.is_empty() || hours > 23 || minutes > 59 || seconds > 60 || parts.next()? != "GMT" {
+        scan.spaces()?;
+        if hours > 23 || minutes > 59 || seconds > 60 || scan.0 != b"GMT" {
             return None;
         }
         let ticks = days_from_civil(year, month, day)? * PER_DAY + (hours * 3600 + minutes * 60 + seconds) * PER_SECOND;
@@ -208,8 +211,24 @@ impl Scan<'_> {
 
     fn number(&mut self, digits: usize) -> Option<u64> {
         let (head, rest) = self.0.split_at_checked(digits)?;
+        let digit = |byte: &u8| byte.is_ascii_digit().then(|| u64::from(byte - b'0'));
+        let number = head.iter().try_fold(0, |number, byte| Some(number * 10 + digit(byte)?))?;
         self.0 = rest;
-        head.iter().try_fold(0, |number, byte| byte.is_ascii_digit().then(|| number * 10 + u64::from(byte - b'0')))
+        Some(number)
+    }
+
+    /// At least one space.
+    fn spaces(&mut self) -> Option<()> {
+        self.byte(b' ')?;
+        while self.byte(b' ').is_some() {}
+        Some(())
+    }
+
+    /// Which of some names of three letters stands here.
+    fn name(&mut self, names: &[&str]) -> Option<usize> {
+        let (head, rest) = self.0.split_at_checked(3)?;
+        self.0 = rest;
+        names.iter().position(|name| name.as_bytes().eq_ignore_ascii_case(head))
     }
 
     fn fraction(&mut self) -> Option<u64> {
@@ -303,8 +322,20 @@ mod tests {
         let date = Ticks::parse_iso("2026-01-01T00:00:00Z").unwrap();
         assert_eq!(date.rfc1123(), "Thu, 01 Jan 2026 00:00:00 GMT");
         assert_eq!(Ticks::parse_rfc1123("Thu, 01 Jan 2026 00:00:00 GMT"), Some(date));
-        assert_eq!(Ticks::parse_rfc1123("Thu, 01 Jan 2026 00:00:00 CET"), None);
-        assert_eq!(Ticks::parse_rfc1123("2026-01-01T00:00:00Z"), None);
+        assert_eq!(Ticks::parse_rfc1123(" thu,  1 JAN 2026  00:00:00 GMT "), Some(date));
+        for text in [
+            "Thu, 01 Jan 2026 00:00:00 CET",
+            "Thu, 001 Jan 2026 00:00:00 GMT",
+            "Thu, 01 Jan 26 00:00:00 GMT",
+            "Thu, 01 Foo 2026 00:00:00 GMT",
+            "Thu, 01 Jan 2026 24:00:00 GMT",
+            "Thu, 01 Jan 2026 00:00:00",
+            "Thu 01 Jan 2026 00:00:00 GMT",
+            "2026-01-01T00:00:00Z",
+            "",
+        ] {
+            assert_eq!(Ticks::parse_rfc1123(text), None, "{text}");
+        }
         assert_eq!(Ticks::parse_rfc1123("Wed, 31 Dec 2025 23:59:60 GMT"), Some(date));
         assert_eq!(Ticks::parse_rfc1123("Fri, 31 Dec 9999 23:59:60 GMT"), None);
     }
