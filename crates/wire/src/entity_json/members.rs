@@ -1,6 +1,5 @@
 //! The members of a JSON object, as slices of its text.
 
-use crate::json_text;
 use serde::de::{Deserializer, MapAccess, Visitor};
 use serde_json::value::RawValue;
 use std::borrow::Cow;
@@ -63,8 +62,8 @@ fn read_any(text: &str) -> serde_json::Result<Vec<Member<'_>>> {
     reader.end().map(|()| list)
 }
 
-/// A reader of what entities are: objects without objects in them, and names without escapes. It takes a third of the
-/// instructions of the general one, which has to remember where it is and to be able to say so.
+/// A reader of what entities are as programs write them: objects without objects in them, in one line, and names without
+/// escapes. It takes a fifth of the instructions of the general one, which has to remember where it is and to be able to say so.
 struct Flat<'a> {
     text: &'a str,
     at: usize,
@@ -73,6 +72,10 @@ struct Flat<'a> {
 impl<'a> Flat<'a> {
     /// The members, or `None` if this is anything out of the ordinary, well-formed or not.
     fn read(text: &'a str) -> Option<Vec<Member<'a>>> {
+        // All at once, so that strings end at the next quote. Without stopping at the first, many bytes are looked at together.
+        if text.bytes().fold(false, |found, byte| found | (byte < b' ')) {
+            return None;
+        }
         let mut flat = Flat { text, at: 0 };
         let mut list = Vec::with_capacity(20);
         flat.skip_space();
@@ -109,7 +112,7 @@ impl<'a> Flat<'a> {
     }
 
     fn skip_space(&mut self) {
-        while let Some(b' ' | b'\n' | b'\r' | b'\t') = self.peek() {
+        while self.peek() == Some(b' ') {
             self.at += 1;
         }
     }
@@ -138,7 +141,7 @@ impl<'a> Flat<'a> {
         let mut escaped = false;
         self.expect(b'"')?;
         loop {
-            self.at += json_text::length_before_special(bytes.get(self.at..)?);
+            self.at += memchr::memchr2(b'"', b'\\', bytes.get(self.at..)?)?;
             match (self.peek()?, bytes.get(self.at + 1)) {
                 (b'"', _) => {
                     self.at += 1;
@@ -304,7 +307,7 @@ mod tests {
     fn flat_reads_what_clients_send() {
         for text in [
             r#"{"PartitionKey":"p","RowKey":"r","A":1,"B":-0.5e+3,"C":true,"D":false,"E":null,"F":""}"#,
-            " {\n  \"A\" : \"\\u00e9\\\\\\\"\" ,\r\n\t\"A@odata.type\": \"Edm.String\" } ",
+            " {  \"A\" : \"\\u00e9\\\\\\\"\" , \"A@odata.type\": \"Edm.String\" } ",
         ] {
             let flat = Flat::read(text).unwrap_or_else(|| panic!("{text}"));
             assert_eq!(pairs(flat), pairs(read_any(text).unwrap()));

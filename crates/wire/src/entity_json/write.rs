@@ -342,12 +342,14 @@ impl Labels {
 
 fn write_label(out: &mut Vec<u8>, name: &[u8], edm: Option<EdmType>) -> Result<(), CorruptRecord> {
     out.push(b'"');
+    let start = out.len();
     write_stored(out, name)?;
     if let Some(edm) = edm {
+        let end = out.len();
         out.extend_from_slice(b"@odata.type\":\"");
         out.extend_from_slice(edm.name().as_bytes());
         out.extend_from_slice(b"\",\"");
-        write_stored(out, name)?;
+        out.extend_from_within(start..end);
     }
     out.extend_from_slice(b"\":");
     Ok(())
