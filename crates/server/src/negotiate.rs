@@ -60,6 +60,10 @@ pub(crate) fn prefers_json(headers: Headers<'_>) -> bool {
 /// Whether a body of this content type is read as an entity.
 pub(crate) fn check_json_body(headers: Headers<'_>) -> Result<(), ServiceError> {
     let Some(sent) = headers.get(header_name::CONTENT_TYPE) else { return Ok(()) };
+    // What the official clients say, understood at a glance.
+    if let "application/json" | "application/json;odata=nometadata" | "application/json;odata=minimalmetadata" = sent {
+        return Ok(());
+    }
     let sent = sent.split(';').next().unwrap_or_default().trim();
     let is = |kind: &str| sent.eq_ignore_ascii_case(kind);
     match sent.is_empty() || is("application/json") || is("text/json") {

@@ -65,12 +65,13 @@ pub(crate) enum Prefer {
 
 impl Prefer {
     pub(crate) fn from_headers(headers: Headers<'_>) -> Option<Prefer> {
-        let value = headers.get(header_name::PREFER)?;
-        value.split(',').find_map(|preference| match preference.trim() {
+        let prefer = |preference: &str| match preference {
             "return-no-content" => Some(Prefer::NoContent),
             "return-content" => Some(Prefer::Content),
             _ => None,
-        })
+        };
+        let value = headers.get(header_name::PREFER)?;
+        prefer(value).or_else(|| value.split(',').find_map(|preference| prefer(preference.trim())))
     }
 
     pub(crate) fn name(self) -> &'static str {

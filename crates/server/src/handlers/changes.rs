@@ -40,6 +40,12 @@ pub(crate) struct Answer {
     metadata: Metadata,
 }
 
+/// The version that the rows of a transaction have in common.
+struct Version {
+    timestamp: Ticks,
+    etag: String,
+}
+
 #[derive(Debug)]
 enum DraftKeys {
     Url { partition_key: String, row_key: String },
@@ -133,8 +139,9 @@ pub(crate) async fn apply(ctx: &Context<'_>, drafts: Vec<Draft>) -> Result<Vec<R
     let changes = changes.collect::<Result<Vec<_>, _>>()?;
     let applied = ctx.service.apply(&answers[0].table, &changes, ctx.deadline).await;
     let applied = applied.map_err(|failed| Refused { index: failed.index, error: failed.error })?;
+    let version = Version { timestamp: applied.timestamp, etag: ETag(applied.timestamp).into() };
     let replies = answers.iter().zip(&changes).zip(&applied.records);
-    Ok(replies.map(|((answer, change), record)| answer.reply(ctx, change, applied.timestamp, record)).collect())
+    Ok(replies.map(|((answer, change), record)| answer.reply(ctx, change, &version, record)).collect())
 }
 
 /// What a transaction must be as a whole: one table, one partition, each row once, not too many.
@@ -229,7 +236,7 @@ impl Answer {
         if self.verb == ChangeVerb::Insert { "3.0;" } else { "1.0;" }
     }
 
-    fn reply(&self, ctx: &Context<'_>, change: &Change, timestamp: Ticks, record: &Option<Bytes>) -> Reply {
+    fn reply(&self, ctx: &Context<'_>, change: &Change, version: &Version, record: &Option<Bytes>) -> Reply {
         let no_content = self.verb != ChangeVerb::Insert || self.prefer == Some(Prefer::NoContent);
         let mut reply = Reply::json(if no_content { 204 } else { 201 });
         if let Some(prefer) = self.prefer {
@@ -238,24 +245,24 @@ impl Answer {
         if self.verb == ChangeVerb::Delete {
             return reply;
         }
-        let etag = ETag(timestamp);
+        let etag = version.etag.clone();
         if self.verb != ChangeVerb::Insert {
-            return reply.with(header_name::ETAG, String::from(etag));
+            return reply.with(header_name::ETAG, etag);
         }
         let (table, partition_key, row_key) =
             (self.table.name.as_str(), change.partition_key.as_str(), change.row_key.as_str());
         let location = url::entity_url(&ctx.address.base, table, partition_key, row_key);
         reply = reply.with(header_name::LOCATION, location.clone());
         if no_content {
-            return reply.with(header_name::DATA_SERVICE_ID, location).with(header_name::ETAG, String::from(etag));
+            return reply.with(header_name::DATA_SERVICE_ID, location).with(header_name::ETAG, etag);
         }
         let record = Record::open(record.as_deref().unwrap_or_default()).expect("it was encoded for this very insert");
-        let view = EntityView { partition_key, row_key, timestamp, record };
+        let view = EntityView { partition_key, row_key, timestamp: version.timestamp, record };
         let (base, account) = (ctx.address.base.as_str(), ctx.address.account.as_str());
         let json = entity_json::Context { base, account, table, metadata: self.metadata, select: None };
         let mut body = Vec::new();
         write_entity(&mut body, &json, &view).expect("it was encoded for this very insert");
-        reply.with(header_name::ETAG, String::from(etag)).body(self.metadata.content_type(), body)
+        reply.with(header_name::ETAG, etag).body(self.metadata.content_type(), body)
     }
 }
 
