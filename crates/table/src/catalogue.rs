@@ -99,7 +99,7 @@ struct Changes {
 /// What the catalogue holds, by account and lower-case name.
 #[derive(Debug, Default)]
 struct Known {
-    tables: HashMap<String, BTreeMap<String, Arc<Table>>>,
+    tables: BTreeMap<String, BTreeMap<String, Arc<Table>>>,
     properties: HashMap<String, Arc<ServiceProperties>>,
 }
 
