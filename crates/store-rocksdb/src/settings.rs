@@ -92,6 +92,9 @@ fn tables(settings: &mut rocksdb::Options, cache_bytes: usize) {
     // space, but a row that is not in a cache costs 1.6 times as much to read and a scan twice as much.
     settings.set_compression_type(DBCompressionType::None);
     settings.set_level_compaction_dynamic_level_bytes(true);
+    // As much as the first level may hold: with 4, half of that, a transaction takes a tenth more processor time, with 12 it
+    // takes no less, and reads do not show it.
+    settings.set_level_zero_file_num_compaction_trigger(8);
 
     let mut tables = BlockBasedOptions::default();
     tables.set_block_cache(&Cache::new_hyper_clock_cache(cache_bytes, 0));
