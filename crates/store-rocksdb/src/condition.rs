@@ -121,7 +121,8 @@ impl Closed<'_> {
     }
 }
 
-fn list_of_files(folder: &Path) -> io::Result<String> {
+/// The name of the list of files.
+pub(crate) fn list_of_files(folder: &Path) -> io::Result<String> {
     Ok(fs::read_to_string(folder.join(CURRENT))?.trim_end().to_owned())
 }
 

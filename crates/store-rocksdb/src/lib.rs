@@ -48,6 +48,7 @@ mod files;
 mod format;
 mod group;
 mod in_one_go;
+mod list_check;
 mod log_check;
 mod open;
 mod options;

@@ -161,7 +161,7 @@ impl Fragment<'_> {
         matches!(self.kind, WHOLE | FIRST)
     }
 
-    fn ends_record(&self) -> bool {
+    pub(crate) fn ends_record(&self) -> bool {
         matches!(self.kind, WHOLE | LAST)
     }
 }

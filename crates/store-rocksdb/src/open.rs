@@ -4,6 +4,7 @@
 
 use crate::condition::{self, Left};
 use crate::format::{FORMAT, FORMAT_KEY, LAST_VERSION_KEY};
+use crate::list_check;
 use crate::log_check::{self, Damage, Logs};
 use crate::options::{Durability, Options};
 use crate::settings;
@@ -123,6 +124,10 @@ pub(crate) fn open(folder: &Path, options: &Options) -> Result<Opened, OpenError
         Left::Closed => {}
         Left::Damaged(damage) if !options.accept_damage => return Err(damage.into()),
         Left::Damaged(_) | Left::Open => {
+            // A new folder has no list yet.
+            if let Ok(list) = condition::list_of_files(&folder) {
+                list_check::end_where_torn(&folder.join(list)).map_err(|error| io_error(&folder, &error))?;
+            }
             check_logs(&folder, &settings, options.accept_damage)?;
             sync_logs(&folder).map_err(|error| io_error(&folder, &error))?;
         }

@@ -5,6 +5,7 @@ mod support;
 use partita_store::Store;
 use partita_store_rocksdb::{Durability, OpenError, Options, RocksStore};
 use std::fs;
+use std::io::Write;
 use std::path::{Path, PathBuf};
 use support::*;
 use tempfile::{TempDir, tempdir};
@@ -69,6 +70,28 @@ async fn a_manifest_that_is_cut_short() {
             "{error}"
         );
     }
+}
+
+/// A power cut while a record was appended that crosses a sector: the length survived, and the second sector did not.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_manifest_that_is_torn() {
+    let folder = tempdir().unwrap();
+    let store = open(folder.path());
+    write(&store, 0..20, 10_000).await;
+    let manifest = file(folder.path(), |name| name.starts_with("MANIFEST"));
+    let in_sector = 512 - fs::metadata(&manifest).unwrap().len() as usize % 512;
+    let after = |bytes: Vec<u8>| {
+        let folder = killed(folder.path());
+        let manifest = folder.path().join(manifest.file_name().unwrap());
+        fs::OpenOptions::new().append(true).open(manifest).unwrap().write_all(&bytes).unwrap();
+        folder
+    };
+    let length = (in_sector as u16 + 100).to_le_bytes();
+    let mut record = [&[7; 4][..], &length, &vec![1; 1 + in_sector + 100]].concat();
+    let error = rows(after(record.clone()).path()).await.expect_err("a record that is whole but for its checksum");
+    assert!(matches!(error, OpenError::Corrupt { .. }), "{error}");
+    record[in_sector..].fill(0);
+    assert_eq!(rows(after(record).path()).await.unwrap(), 20);
 }
 
 /// A copy of a folder as it is, as if the process had been killed; the store goes on.
