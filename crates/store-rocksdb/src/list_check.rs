@@ -16,9 +16,9 @@ use std::path::Path;
 /// The least that a disk writes as a whole.
 const SECTOR_BYTES: usize = 512;
 
-/// Cuts a list off behind its last whole record if the next was torn.
+/// Cuts a list off behind its last whole record if the next was torn. One that cannot be read is for RocksDB to complain of.
 pub(crate) fn end_where_torn(list: &Path) -> io::Result<()> {
-    let Some(end) = torn_at(&fs::read(list)?) else { return Ok(()) };
+    let Some(end) = fs::read(list).ok().and_then(|bytes| torn_at(&bytes)) else { return Ok(()) };
     let list = OpenOptions::new().write(true).open(list)?;
     list.set_len(end as u64)?;
     list.sync_all()

@@ -92,6 +92,10 @@ async fn a_manifest_that_is_torn() {
     assert!(matches!(error, OpenError::Corrupt { .. }), "{error}");
     record[in_sector..].fill(0);
     assert_eq!(rows(after(record).path()).await.unwrap(), 20);
+    let missing = killed(folder.path());
+    fs::remove_file(missing.path().join(manifest.file_name().unwrap())).unwrap();
+    let error = rows(missing.path()).await.expect_err("there is no list of files").to_string();
+    assert!(error.contains("MANIFEST"), "{error}");
 }
 
 /// A copy of a folder as it is, as if the process had been killed; the store goes on.
