@@ -370,7 +370,7 @@ impl Settings {
             store,
             durability: settings.durability.unwrap_or(DurabilityName::Sync),
             sync_interval: Duration::from_millis(settings.sync_interval_ms.unwrap_or(100).max(1)),
-            cache_bytes: settings.cache_mib.unwrap_or(128).max(1) << 20,
+            cache_bytes: settings.cache_mib.unwrap_or(160).max(1) << 20,
             write_buffer_bytes: settings.write_buffer_mib.unwrap_or(32).clamp(1, 4096) << 20,
             accept_damage: settings.accept_damage,
             tls,

@@ -134,7 +134,7 @@ mod tests {
 
     /// What the rows of a batch of new ones are found to be. They come last first.
     fn found(database: &DB) -> Vec<(u8, Version)> {
-        let cache = RowCache::new(0);
+        let cache = RowCache::new(0, 0);
         let new = |row| Item { row: vec![row], expect: Expect::Absent, action: Action::Put(b"new".as_slice().into()) };
         let items = (0..ROWS).rev().map(new).collect();
         let batch = Batch { space: Space(1), partition: b"p".to_vec(), items, drop_space: None };

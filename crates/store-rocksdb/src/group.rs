@@ -181,7 +181,7 @@ mod tests {
     use std::sync::LazyLock;
 
     /// Hashes keys the same for all commits, and keeps no rows.
-    static CACHE: LazyLock<RowCache> = LazyLock::new(|| RowCache::new(0));
+    static CACHE: LazyLock<RowCache> = LazyLock::new(|| RowCache::new(0, 0));
 
     fn put(expect: Expect) -> Batch {
         let items = vec![Item { row: b"r".to_vec(), expect, action: Action::Put(b"value".as_slice().into()) }];

@@ -52,6 +52,7 @@ mod list_check;
 mod log_check;
 mod open;
 mod options;
+mod places;
 mod queue;
 mod read_only;
 mod reader;
@@ -63,6 +64,7 @@ mod scan;
 mod settings;
 mod spaces;
 mod store;
+mod survey;
 
 pub use open::OpenError;
 pub use options::{Durability, Options};

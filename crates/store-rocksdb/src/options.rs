@@ -22,7 +22,7 @@ impl Default for Options {
     fn default() -> Options {
         Options {
             durability: Durability::Sync,
-            cache_bytes: 128 << 20,
+            cache_bytes: 160 << 20,
             write_buffer_bytes: 32 << 20,
             accept_damage: false,
             clock: Clock::system(),

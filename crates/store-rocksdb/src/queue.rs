@@ -104,7 +104,7 @@ mod tests {
         let action = Action::Put(vec![0; value_bytes].into());
         let items = vec![Item { row: b"r".to_vec(), expect: Expect::Any, action }];
         let batch = Batch { space: Space(1), partition: b"p".to_vec(), items, drop_space: None };
-        Commit::new(batch, &RowCache::new(0)).0
+        Commit::new(batch, &RowCache::new(0, 0)).0
     }
 
     #[test]

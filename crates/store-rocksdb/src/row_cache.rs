@@ -29,10 +29,17 @@
 //! out. A row that is found here is therefore never one of a dropped space.
 //!
 //! That a row is absent is not remembered: filters in memory answer that nearly as fast.
+//!
+//! # Places
+//!
+//! Of rows that are not here it may be known where they stand (see `places`). Places are put in and taken out by the same rules as
+//! rows: whoever notes one has its ticket before it finds in RocksDB that the row which stands there is the one that counts. Only of
+//! dropped spaces they stay, so whoever reads a row at its place looks afterwards whether its space is still there.
 
+use crate::places::{FileNumber, Place, PlaceTable};
 use bytes::Bytes;
 use partita_store::{Row, Space, Version, space_prefix};
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::hash::{BuildHasher, BuildHasherDefault, Hasher, RandomState};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -46,6 +53,9 @@ const STRIPES: usize = 16 * 1024;
 const ENTRY_BYTES: usize = 176;
 /// A shard keeps no row that takes more than one of this many parts of it.
 const ROWS_PER_SHARD_MIN: usize = 8;
+/// Of so many rows that are read at their places one is kept. To keep a row takes as long as to read it there; one that is asked
+/// for often is soon among them.
+const PLACES_PER_KEPT: u64 = 8;
 
 #[derive(Debug)]
 pub(crate) struct RowCache {
@@ -70,18 +80,32 @@ pub(crate) struct Writing<'a> {
     stripes: Vec<usize>,
 }
 
+/// What is known of a row.
+#[derive(Debug)]
+pub(crate) enum Found {
+    Row(Row),
+    /// Where it stands, unless its space was dropped; with a ticket if it shall be kept.
+    Place(Place, Option<Ticket>),
+    Nothing,
+}
+
 /// What is known of the use of the cache.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct RowCacheFigures {
     pub(crate) rows: u64,
     pub(crate) bytes: u64,
+    pub(crate) places: u64,
+    pub(crate) place_bytes: u64,
+    pub(crate) place_hits: u64,
     pub(crate) hits: u64,
     pub(crate) misses: u64,
 }
 
 impl RowCache {
-    pub(crate) fn new(bytes_max: usize) -> RowCache {
-        let shard = || Mutex::new(Shard { bytes_max: bytes_max / SHARDS, ..Shard::default() });
+    /// With so much memory for rows, and for places.
+    pub(crate) fn new(bytes_max: usize, place_bytes_max: usize) -> RowCache {
+        let (bytes_max, place_bytes_max) = (bytes_max / SHARDS, place_bytes_max / SHARDS);
+        let shard = || Mutex::new(Shard { bytes_max, place_bytes_max, ..Shard::default() });
         RowCache {
             hasher: RandomState::new(),
             shards: (0..SHARDS).map(|_| shard()).collect(),
@@ -96,8 +120,16 @@ impl RowCache {
         KeyHash(hasher.finish())
     }
 
-    pub(crate) fn get(&self, hash: KeyHash, key: &[u8]) -> Option<Row> {
-        self.shard(hash).find(hash, key).map(Entry::row)
+    pub(crate) fn find(&self, hash: KeyHash, key: &[u8]) -> Found {
+        let mut shard = self.shard(hash);
+        if let Some(entry) = shard.find(hash, key) {
+            return Found::Row(entry.row());
+        }
+        let Some(place) = shard.places.get(hash.0) else { return Found::Nothing };
+        shard.place_hits += 1;
+        // With the place still here, under the lock, an even stripe says as much as if it had been noted before.
+        let is_kept = shard.place_hits.is_multiple_of(PLACES_PER_KEPT);
+        Found::Place(place, if is_kept { self.ticket(hash) } else { None })
     }
 
     pub(crate) fn version(&self, hash: KeyHash, key: &[u8]) -> Option<Version> {
@@ -121,6 +153,23 @@ impl RowCache {
         row
     }
 
+    /// Notes where a row stands, if nobody has begun to write it since the ticket was taken. Says whether there was room.
+    pub(crate) fn note(&self, hash: KeyHash, ticket: Ticket, place: Place) -> bool {
+        let mut shard = self.shard(hash);
+        let bytes_max = shard.place_bytes_max;
+        self.stripe(hash).load(Ordering::Acquire) != ticket.0 || shard.places.insert(hash.0, place, bytes_max)
+    }
+
+    /// Forgets a place at which the row was not found.
+    pub(crate) fn forget_place(&self, hash: KeyHash) {
+        self.shard(hash).places.remove(hash.0);
+    }
+
+    /// Forgets all places in some files.
+    pub(crate) fn forget_files(&self, files: &HashSet<FileNumber>) {
+        self.shards.iter().for_each(|shard| lock(shard).places.forget(files));
+    }
+
     /// Takes rows out that are about to be written, and all rows of spaces that are about to be dropped. To be held until
     /// readers can see the write, or it has failed. One thread writes, so there is one of these at a time.
     pub(crate) fn writing(&self, rows: &[KeyHash], dropped: &[Space]) -> Writing<'_> {
@@ -133,7 +182,9 @@ impl RowCache {
             (0..STRIPES).for_each(|stripe| self.begin(stripe, &mut stripes));
         }
         for hash in rows {
-            self.shard(*hash).remove(*hash);
+            let mut shard = self.shard(*hash);
+            shard.remove(*hash);
+            shard.places.remove(hash.0);
         }
         for space in dropped {
             self.shards.iter().for_each(|shard| lock(shard).remove_space(*space));
@@ -156,6 +207,9 @@ impl RowCache {
             let shard = lock(shard);
             figures.rows += shard.entries.len() as u64;
             figures.bytes += shard.bytes as u64;
+            figures.places += shard.places.len() as u64;
+            figures.place_bytes += shard.places.bytes() as u64;
+            figures.place_hits += shard.place_hits;
             figures.hits += shard.hits;
             figures.misses += shard.misses;
         }
@@ -200,14 +254,18 @@ fn lock(shard: &Mutex<Shard>) -> MutexGuard<'_, Shard> {
 /// came by.
 #[derive(Debug, Default)]
 struct Shard {
-    /// Where the row of a hash is. Two rows of one hash, should they ever meet, push each other out.
-    places: HashMap<u64, usize, BuildHasherDefault<HashItself>>,
+    /// Which entry is of a hash. Two rows of one hash, should they ever meet, push each other out.
+    indexes: HashMap<u64, usize, BuildHasherDefault<HashItself>>,
     entries: Vec<Entry>,
     hand: usize,
     bytes: usize,
     bytes_max: usize,
     hits: u64,
     misses: u64,
+    /// Of rows that may or may not be here.
+    places: PlaceTable,
+    place_bytes_max: usize,
+    place_hits: u64,
 }
 
 #[derive(Debug)]
@@ -240,7 +298,7 @@ impl Entry {
 
 impl Shard {
     fn find(&mut self, hash: KeyHash, key: &[u8]) -> Option<&Entry> {
-        let entry = self.places.get(&hash.0).map(|place| &mut self.entries[*place]).filter(|entry| entry.key() == key);
+        let entry = self.indexes.get(&hash.0).map(|place| &mut self.entries[*place]).filter(|entry| entry.key() == key);
         match entry {
             Some(entry) => {
                 self.hits += 1;
@@ -263,16 +321,16 @@ impl Shard {
             self.evict_one();
         }
         self.bytes += entry.bytes();
-        self.places.insert(entry.hash.0, self.entries.len());
+        self.indexes.insert(entry.hash.0, self.entries.len());
         self.entries.push(entry);
     }
 
     fn remove(&mut self, hash: KeyHash) {
-        if let Some(place) = self.places.remove(&hash.0) {
+        if let Some(place) = self.indexes.remove(&hash.0) {
             let entry = self.entries.swap_remove(place);
             self.bytes -= entry.bytes();
             if let Some(moved) = self.entries.get(place) {
-                self.places.insert(moved.hash.0, place);
+                self.indexes.insert(moved.hash.0, place);
             }
         }
     }

@@ -13,10 +13,12 @@ const KIB: usize = 1 << 10;
 const MIB: usize = 1 << 20;
 
 /// Which part of the memory for caches is for rows. The rest is for blocks, which serve ranges of rows.
-const ROW_CACHE_PERCENT: usize = 50;
+const ROW_CACHE_PERCENT: usize = 40;
 /// Which part of it is for numbers of rows by which scans pass over them: at one column, for one and a half million rows of
 /// the default.
-const COLUMN_PERCENT: usize = 12;
+const COLUMN_PERCENT: usize = 10;
+/// Which part of it is for the places of rows: of the default, for a million and a quarter.
+const PLACE_PERCENT: usize = 25;
 
 /// A part of each write buffer that tells which keys are not in it, so that most reads need not look: a hundred bits for a
 /// row of a kilobyte, twenty for one of two hundred bytes. It is there from the start, also while the server is idle.
@@ -30,7 +32,10 @@ pub(crate) fn database(options: &Options) -> Result<rocksdb::Options, rocksdb::E
 
     log(&mut settings);
     memory_and_files(&mut settings, options.write_buffer_bytes);
-    tables(&mut settings, options.cache_bytes - row_cache_bytes(options) - column_bytes(options));
+    tables(
+        &mut settings,
+        options.cache_bytes - row_cache_bytes(options) - column_bytes(options) - place_bytes(options),
+    );
     tidiness(&mut settings);
     Ok(settings)
 }
@@ -41,6 +46,10 @@ pub(crate) fn row_cache_bytes(options: &Options) -> usize {
 
 pub(crate) fn column_bytes(options: &Options) -> usize {
     options.cache_bytes / 100 * COLUMN_PERCENT
+}
+
+pub(crate) fn place_bytes(options: &Options) -> usize {
+    options.cache_bytes / 100 * PLACE_PERCENT
 }
 
 /// A row that was read is kept by itself. To keep its block too costs a fifth of the read, and pushes out blocks that serve ranges.

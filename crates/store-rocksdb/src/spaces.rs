@@ -45,6 +45,11 @@ impl Spaces {
         }
     }
 
+    /// Whether the space is there for certain. Called after a read.
+    pub(crate) fn is_there(&self, space: Space) -> bool {
+        matches!(self.check_now(space), Some(Ok(())))
+    }
+
     /// Says whether the space is there, as soon as that is settled. Called after a read.
     pub(crate) async fn check(&self, space: Space) -> Result<()> {
         if let Some(settled) = self.check_now(space) {

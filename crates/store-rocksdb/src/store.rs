@@ -10,13 +10,15 @@ use crate::format::split_value;
 use crate::in_one_go::in_one_go;
 use crate::open::{self, OpenError, Opened};
 use crate::options::{Durability, Options};
+use crate::places::{Place, PlacedFiles};
 use crate::queue::Queue;
 use crate::reclaim;
-use crate::row_cache::RowCache;
+use crate::row_cache::{Found, KeyHash, RowCache};
 use crate::runway::{self, Runway};
 use crate::scan::{self, Helpers};
 use crate::settings;
 use crate::spaces::Spaces;
+use crate::survey::{self, Surveyor};
 use async_trait::async_trait;
 use bytes::Bytes;
 use partita_store::{
@@ -50,7 +52,7 @@ thread_local! {
 ///
 /// Dropping it closes it.
 pub struct RocksStore {
-    shared: Arc<Shared>,
+    pub(crate) shared: Arc<Shared>,
     threads: Mutex<Option<Threads>>,
 }
 
@@ -60,6 +62,8 @@ pub(crate) struct Shared {
     /// How single rows are read.
     pub(crate) reads: ReadOptions,
     pub(crate) rows: RowCache,
+    pub(crate) files: PlacedFiles,
+    pub(crate) surveyor: Surveyor,
     pub(crate) columns: Columns,
     pub(crate) queue: Queue,
     pub(crate) spaces: Spaces,
@@ -78,6 +82,7 @@ pub(crate) struct Shared {
 struct Threads {
     committer: JoinHandle<()>,
     reclaim: JoinHandle<()>,
+    survey: JoinHandle<()>,
     /// Ends with the committer.
     runway: Option<JoinHandle<()>>,
     /// The thread that syncs, if there is one, and what ends it when it is dropped.
@@ -92,7 +97,9 @@ impl RocksStore {
         let shared = Arc::new(Shared {
             database,
             reads: settings::read_row(),
-            rows: RowCache::new(settings::row_cache_bytes(&options)),
+            rows: RowCache::new(settings::row_cache_bytes(&options), settings::place_bytes(&options)),
+            files: PlacedFiles::default(),
+            surveyor: Surveyor::new(),
             columns: Columns::new(settings::column_bytes(&options)),
             queue: Queue::default(),
             spaces: Spaces::new(),
@@ -125,6 +132,7 @@ impl RocksStore {
         let threads = self.threads.lock().unwrap_or_else(PoisonError::into_inner).take();
         let Some(threads) = threads else { return };
         self.shared.queue.close();
+        self.shared.surveyor.close();
         // A thread that panicked has said so, and has no more to do.
         let _ = threads.committer.join();
         let _ = threads.runway.map(JoinHandle::join);
@@ -138,6 +146,7 @@ impl RocksStore {
         self.shared.closing.store(true, Ordering::Release);
         self.shared.database.cancel_all_background_work(true);
         let _ = threads.reclaim.join();
+        let _ = threads.survey.join();
         self.shared.note_closed();
     }
 }
@@ -173,6 +182,7 @@ impl Threads {
         let reclaim = spawn("partita-reclaim", shared, move |shared| {
             reclaim::run(shared, &dropped, &settings::write(durability));
         })?;
+        let survey = spawn("partita-survey", shared, survey::run)?;
         let sync = match durability {
             Durability::Sync | Durability::None => None,
             Durability::Interval(interval) => {
@@ -181,7 +191,7 @@ impl Threads {
                 Some((spawn("partita-sync", shared, run)?, stop))
             }
         };
-        Ok(Threads { committer, reclaim, runway: thread, sync })
+        Ok(Threads { committer, reclaim, survey, runway: thread, sync })
     }
 }
 
@@ -229,13 +239,33 @@ impl Shared {
         }
     }
 
-    /// A row that is in memory. Its space was not dropped, or it would not be there.
-    fn get_from_memory(&self, space: Space, partition: &[u8], row: &[u8]) -> Option<Row> {
+    /// A row that is in memory, or of which it is known where it stands.
+    fn get_at_once(&self, space: Space, partition: &[u8], row: &[u8]) -> Option<Row> {
         KEY.with_borrow_mut(|key| {
             key.clear();
             encode_key_to(space, partition, row, key);
-            self.rows.get(self.rows.hash(key), key)
+            let hash = self.rows.hash(key);
+            match self.rows.find(hash, key) {
+                // Its space was not dropped, or it would not be there.
+                Found::Row(row) => Some(row),
+                Found::Place(place, ticket) => {
+                    let row = self.get_at_place(hash, key, place).filter(|_| self.spaces.is_there(space))?;
+                    Some(match ticket {
+                        Some(ticket) => self.rows.keep(hash, ticket, key, row.version, &row.value),
+                        None => row,
+                    })
+                }
+                Found::Nothing => None,
+            }
         })
+    }
+
+    fn get_at_place(&self, hash: KeyHash, key: &[u8], place: Place) -> Option<Row> {
+        let row = self.files.read(key, place);
+        if row.is_none() {
+            self.rows.forget_place(hash);
+        }
+        row
     }
 
     /// A row, to be checked against the dropped spaces.
@@ -244,13 +274,14 @@ impl Shared {
         let ticket = self.rows.ticket(hash);
         let Some(stored) = self.database.get_pinned_opt(key, &self.reads).map_err(read_error)? else { return Ok(None) };
         let (version, value) = split_value(&stored)?;
+        self.surveyor.count();
         Ok(Some(match ticket {
             Some(ticket) => self.rows.keep(hash, ticket, key, version, value),
             None => Row { version, value: Bytes::copy_from_slice(value) },
         }))
     }
 
-    fn property(&self, name: &properties::PropName) -> u64 {
+    pub(crate) fn property(&self, name: &properties::PropName) -> u64 {
         self.database.property_int_value(name).ok().flatten().unwrap_or(0)
     }
 
@@ -264,7 +295,7 @@ impl Shared {
 #[async_trait]
 impl Store for RocksStore {
     async fn get(&self, space: Space, partition: &[u8], row: &[u8]) -> Result<Option<Row>> {
-        if let Some(row) = self.shared.get_from_memory(space, partition, row) {
+        if let Some(row) = self.shared.get_at_once(space, partition, row) {
             return Ok(Some(row));
         }
         let (shared, key) = (self.shared.clone(), encode_key(space, partition, row));
@@ -273,7 +304,7 @@ impl Store for RocksStore {
     }
 
     fn get_now(&self, space: Space, partition: &[u8], row: &[u8]) -> Option<Result<Option<Row>>> {
-        self.shared.get_from_memory(space, partition, row).map(|row| Ok(Some(row)))
+        self.shared.get_at_once(space, partition, row).map(|row| Ok(Some(row)))
     }
 
     async fn scan(&self, scan: Scan<'_>, visitor: &mut Visitor<'_>) -> Result<ScanEnd> {
@@ -328,6 +359,10 @@ impl Store for RocksStore {
             ("writes_stopped", property(properties::IS_WRITE_STOPPED)),
             ("row_cache_rows", rows.rows),
             ("row_cache_bytes", rows.bytes),
+            ("row_places", rows.places),
+            ("row_place_bytes", rows.place_bytes),
+            ("row_place_reads_total", rows.place_hits),
+            ("row_place_files", self.shared.files.count() as u64),
             ("row_cache_hits_total", rows.hits),
             ("row_cache_misses_total", rows.misses),
             ("column_rows", columns.rows),

@@ -16,6 +16,7 @@
 use super::checksum;
 use std::fs::File;
 use std::io;
+use std::ops::Range;
 use std::os::unix::fs::FileExt;
 use std::path::Path;
 
@@ -27,8 +28,10 @@ const FOOTER_BYTES: u64 = 53;
 const TRAILER_BYTES: u64 = 5;
 /// The high bits of the number of restarts say other things.
 const RESTARTS_MASK: u32 = (1 << 28) - 1;
-/// What stands behind a key in the index, unless only one version of each key has its place there.
+/// What stands behind a key: what the entry is and its sequence number. In the index only if there are several versions of a key.
 const SEQUENCE_BYTES: usize = 8;
+/// An entry that is a row, and not the word that it was deleted.
+const PUT: u8 = 1;
 
 /// A place of a table file that is not as it was written.
 #[derive(Debug, PartialEq, Eq)]
@@ -76,14 +79,10 @@ pub(crate) fn verify(path: &Path) -> io::Result<Vec<BadPlace>> {
 
 /// The inner error is damage that keeps from seeing the rest.
 fn verify_file(file: &File, length: u64, bad: &mut Vec<BadPlace>) -> io::Result<Result<(), String>> {
-    let Some(end) = length.checked_sub(FOOTER_BYTES) else { return Ok(Err("it is too short for a table".into())) };
-    let mut footer = [0; FOOTER_BYTES as usize];
-    file.read_exact_at(&mut footer, end)?;
-    let (base, metaindex_size) = match read_footer(footer, end) {
-        Ok(read) => read,
+    let (table, metaindex) = match Table::open(file, length)? {
+        Ok(opened) => opened,
         Err(what) => return Ok(Err(what)),
     };
-    let table = Table { file, base, end };
     let mut seen = Vec::new();
     let mut read = |place: Place, name: &str, hides: Hidden| {
         seen.push(place);
@@ -96,12 +95,7 @@ fn verify_file(file: &File, length: u64, bad: &mut Vec<BadPlace>) -> io::Result<
         }
     };
 
-    let Some(offset) = end.checked_sub(metaindex_size + TRAILER_BYTES) else {
-        return Ok(Err("its footer leads outside of it".into()));
-    };
-    let Some(metaindex) = read(Place { offset, size: metaindex_size }, "metaindex", Hidden::All)? else {
-        return Ok(Ok(()));
-    };
+    let Some(metaindex) = read(metaindex, "metaindex", Hidden::All)? else { return Ok(Ok(())) };
     let Some(metaindex) = named_places(&metaindex) else { return Ok(Err("its metaindex is malformed".into())) };
     let mut index = None;
     let mut keys_are_bare = true;
@@ -135,8 +129,8 @@ fn verify_file(file: &File, length: u64, bad: &mut Vec<BadPlace>) -> io::Result<
             }
             at = place.offset + place.size + TRAILER_BYTES;
         }
-        if at != end {
-            return Ok(Err(format!("the bytes from offset {at} to {end} belong to no block")));
+        if at != table.end {
+            return Ok(Err(format!("the bytes from offset {at} to {} belong to no block", table.end)));
         }
     }
     Ok(Ok(()))
@@ -162,7 +156,18 @@ fn modifier(base: u32, offset: u64) -> u32 {
     if base == 0 { 0 } else { base ^ (offset as u32).wrapping_add((offset >> 32) as u32) }
 }
 
-impl Table<'_> {
+impl<'a> Table<'a> {
+    /// A table, and the place of its metaindex. The inner error is damage.
+    fn open(file: &'a File, length: u64) -> io::Result<Result<(Table<'a>, Place), String>> {
+        let Some(end) = length.checked_sub(FOOTER_BYTES) else { return Ok(Err("it is too short for a table".into())) };
+        let mut footer = [0; FOOTER_BYTES as usize];
+        file.read_exact_at(&mut footer, end)?;
+        Ok(read_footer(footer, end).and_then(|(base, size)| {
+            let offset = end.checked_sub(size + TRAILER_BYTES).ok_or("its footer leads outside of it")?;
+            Ok((Table { file, base, end }, Place { offset, size }))
+        }))
+    }
+
     fn block(&self, place: Place) -> io::Result<Result<Vec<u8>, String>> {
         let whole = place.size.checked_add(TRAILER_BYTES).filter(|&whole| whole <= self.end);
         let Some(whole) = whole.filter(|whole| place.offset <= self.end - whole) else {
@@ -181,6 +186,57 @@ impl Table<'_> {
         }
         Ok(Ok(bytes))
     }
+}
+
+/// The blocks of rows of a table file, in order.
+pub(crate) struct RowBlocks<'a> {
+    table: Table<'a>,
+    places: std::vec::IntoIter<Place>,
+}
+
+impl<'a> RowBlocks<'a> {
+    /// Begins to read a table file; `None` if something of it is not as it was written.
+    pub(crate) fn of(file: &'a File) -> io::Result<Option<RowBlocks<'a>>> {
+        let Ok((table, metaindex)) = Table::open(file, file.metadata()?.len())? else { return Ok(None) };
+        let Ok(metaindex) = table.block(metaindex)? else { return Ok(None) };
+        let named = named_places(&metaindex).unwrap_or_default();
+        let Some((_, index)) = named.into_iter().find(|(name, _)| name == b"rocksdb.index") else { return Ok(None) };
+        let Ok(index) = table.block(index)? else { return Ok(None) };
+        let Some(entries) = index_entries(&index) else { return Ok(None) };
+        let places: Vec<Place> = entries.into_iter().map(|(_, place)| place).collect();
+        Ok(Some(RowBlocks { table, places: places.into_iter() }))
+    }
+}
+
+impl Iterator for RowBlocks<'_> {
+    /// Where a block begins, and the block.
+    type Item = (u64, Vec<u8>);
+
+    /// The next block that can be read.
+    fn next(&mut self) -> Option<(u64, Vec<u8>)> {
+        let RowBlocks { table, places } = self;
+        places.find_map(|place| Some((place.offset, table.block(place).ok()?.ok()?)))
+    }
+}
+
+/// Shows the rows of a block, each with its key and where in the block its value stands; not those that say that a row was
+/// deleted. Where the block is malformed it ends with `None`.
+pub(crate) fn visit_rows(block: &[u8], mut visit: impl FnMut(&[u8], Range<usize>)) -> Option<()> {
+    let all = entries(block)?;
+    let mut rest = all;
+    let mut key: Vec<u8> = Vec::new();
+    while !rest.is_empty() {
+        let (shared, added, length) = (number(&mut rest)?, number(&mut rest)?, number(&mut rest)?);
+        key.truncate(usize::try_from(shared).ok()?);
+        key.extend_from_slice(take(&mut rest, added)?);
+        let start = all.len() - rest.len();
+        let value = start..start + take(&mut rest, length)?.len();
+        let (key, [kind, ..]) = key.split_last_chunk::<SEQUENCE_BYTES>()?;
+        if *kind == PUT {
+            visit(key, value);
+        }
+    }
+    Some(())
 }
 
 /// Cuts the list of restarts off a block.

@@ -16,14 +16,14 @@ fn keep(cache: &RowCache, key: &[u8], version: Version) {
 }
 
 fn get(cache: &RowCache, key: &[u8]) -> Option<Version> {
-    let row = cache.get(cache.hash(key), key)?;
+    let Found::Row(row) = cache.find(cache.hash(key), key) else { return None };
     assert_eq!(row.value, row.version.to_be_bytes().as_slice());
     Some(row.version)
 }
 
 #[test]
 fn a_row_is_found_until_it_is_written() {
-    let cache = RowCache::new(1 << 20);
+    let cache = RowCache::new(1 << 20, 1 << 20);
     let (one, two) = (key(SPACE, 1), key(SPACE, 2));
     keep(&cache, &one, 11);
     keep(&cache, &two, 12);
@@ -36,7 +36,7 @@ fn a_row_is_found_until_it_is_written() {
 
 #[test]
 fn what_was_read_before_or_during_a_write_is_not_kept() {
-    let cache = RowCache::new(1 << 20);
+    let cache = RowCache::new(1 << 20, 1 << 20);
     let key = key(SPACE, 1);
     let hash = cache.hash(&key);
     let before = cache.ticket(hash).expect("nobody writes");
@@ -52,8 +52,38 @@ fn what_was_read_before_or_during_a_write_is_not_kept() {
 }
 
 #[test]
+fn a_place_goes_by_the_rules_of_rows() {
+    let cache = RowCache::new(1 << 20, 1 << 20);
+    let key = key(SPACE, 1);
+    let hash = cache.hash(&key);
+    let place = Place::of(7, 100, &key, &[0; 20]).unwrap();
+    let found = || if let Found::Place(place, _) = cache.find(hash, &key) { Some(place) } else { None };
+    let before = cache.ticket(hash).expect("nobody writes");
+    assert!(cache.note(hash, before, place));
+    assert_eq!(found(), Some(place));
+    let writing = cache.writing(&[hash], &[]);
+    assert_eq!(found(), None);
+    cache.note(hash, before, place);
+    assert_eq!(found(), None, "it is being written");
+    drop(writing);
+    cache.note(hash, before, place);
+    assert_eq!(found(), None, "it was written");
+    assert!(cache.note(hash, cache.ticket(hash).expect("nobody writes"), place));
+    let tickets =
+        || (0..PLACES_PER_KEPT).filter(|_| matches!(cache.find(hash, &key), Found::Place(_, Some(_)))).count();
+    assert_eq!((tickets(), tickets()), (1, 1), "a row that is read often is kept");
+    keep(&cache, &key, 2);
+    assert_eq!((get(&cache, &key), found()), (Some(2), None), "a row that is here is better");
+    assert_eq!((cache.figures().rows, cache.figures().places), (1, 1));
+    drop(cache.writing(&[hash], &[]));
+    assert_eq!((get(&cache, &key), found()), (None, None));
+    let full = RowCache::new(1 << 20, 0);
+    assert!(!full.note(hash, full.ticket(hash).expect("nobody writes"), place), "there is no room");
+}
+
+#[test]
 fn a_dropped_space_vanishes_and_what_was_read_of_it_is_not_kept() {
-    let cache = RowCache::new(1 << 20);
+    let cache = RowCache::new(1 << 20, 1 << 20);
     let other = Space(SPACE.0 + 1);
     (0..100).for_each(|row| keep(&cache, &key(SPACE, row), 1));
     (0..100).for_each(|row| keep(&cache, &key(other, row), 2));
@@ -70,7 +100,7 @@ fn a_dropped_space_vanishes_and_what_was_read_of_it_is_not_kept() {
 #[test]
 fn bytes_are_bounded_and_rows_in_use_stay() {
     let bytes_max = 1 << 20;
-    let cache = RowCache::new(bytes_max);
+    let cache = RowCache::new(bytes_max, 0);
     let in_use = key(SPACE, 0);
     keep(&cache, &in_use, 1);
     for row in 1..100_000 {
@@ -87,7 +117,7 @@ fn bytes_are_bounded_and_rows_in_use_stay() {
 
 #[test]
 fn without_room_nothing_is_kept() {
-    let cache = RowCache::new(0);
+    let cache = RowCache::new(0, 0);
     keep(&cache, &key(SPACE, 1), 1);
     assert_eq!(cache.figures().rows, 0);
 }
@@ -99,7 +129,7 @@ fn nobody_finds_a_row_older_than_the_database_showed() {
     const ROWS: u64 = 4;
     const WRITES_MIN: u64 = 20_000;
     const HITS_MIN: u64 = 20_000;
-    let cache = RowCache::new(1 << 20);
+    let cache = RowCache::new(1 << 20, 1 << 20);
     let database: Vec<RwLock<u64>> = (0..ROWS).map(|_| RwLock::new(0)).collect();
     let keys: Vec<Vec<u8>> = (0..ROWS).map(|row| key(SPACE, row)).collect();
     let (done, hits) = (AtomicBool::new(false), AtomicU64::new(0));
