@@ -31,8 +31,8 @@ const READS_MIN: u64 = 1000;
 const READS_MAX: u64 = 1 << 20;
 /// While files are being merged, so that what is found may soon be gone, for each read at the most so many rows are gone through.
 const ROWS_PER_READ: u64 = 8;
-/// Of these the descriptors are held.
-const FILES_MAX: usize = 256;
+/// Of so many files the descriptors are held, beside those that RocksDB holds. They have room for four million rows of a kilobyte.
+const FILES_MAX: usize = 64;
 /// How often files that RocksDB has removed are let go of.
 const LET_GO_EVERY: Duration = Duration::from_secs(1);
 /// Rows are gone through in parts of this size, so that few of a part are written meanwhile.
