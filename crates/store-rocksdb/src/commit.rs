@@ -100,8 +100,9 @@ impl Commit {
         }
         let keys = || self.rows.iter().map(|row| &row.key.key);
         let (Some(first), Some(last)) = (keys().min(), keys().max()) else { return false };
+        // The blocks stay in the cache: whoever adds one stretch behind the other meets them again, and with them read from files each time
+        // a transaction takes a twentieth more processor time, a tenth on one connection.
         let mut settings = ReadOptions::default();
-        settings.fill_cache(false);
         settings.set_max_skippable_internal_keys(STRETCH_DELETED_MAX);
         // The bound is not among what is found, so it has to lie behind the last.
         settings.set_iterate_upper_bound([last, [0].as_slice()].concat());
