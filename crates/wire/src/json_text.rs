@@ -39,12 +39,22 @@ fn is_special(byte: u8) -> bool {
 
 /// How many bytes stand before the first that is `wanted`.
 fn length_before(bytes: &[u8], wanted: impl Fn(u8) -> bool) -> usize {
-    // Looking at all bytes of a block, and not stopping at the first, compiles to a few vector instructions: a text of
-    // 500 bytes takes a quarter of the instructions of a search byte by byte.
-    const BLOCK: usize = 32;
-    let any = |block: &&[u8]| block.iter().fold(false, |found, &byte| found | wanted(byte));
-    let from = BLOCK * bytes.chunks_exact(BLOCK).take_while(|block| !any(block)).count();
-    bytes[from..].iter().position(|&byte| wanted(byte)).map_or(bytes.len(), |length| from + length)
+    let mut length = blocks_before::<32>(bytes, &wanted);
+    length += blocks_before::<8>(&bytes[length..], &wanted);
+    length + bytes[length..].iter().position(|&byte| wanted(byte)).unwrap_or(bytes.len() - length)
+}
+
+/// The same for whole blocks of `N` bytes, or for all bytes if none is wanted and there are `N`: what is left behind the last block is
+/// looked at with the end of that block. Looking at all bytes of a block, and not stopping at the first, compiles to a few vector
+/// instructions: a text of 500 bytes takes a quarter of the instructions of a search byte by byte, and one of 60 as well.
+fn blocks_before<const N: usize>(bytes: &[u8], wanted: &impl Fn(u8) -> bool) -> usize {
+    let any = |block: &[u8; N]| block.iter().fold(false, |found, &byte| found | wanted(byte));
+    let (blocks, _) = bytes.as_chunks();
+    match blocks.iter().position(any) {
+        Some(before) => N * before,
+        None if bytes.last_chunk().is_some_and(|last| !any(last)) => bytes.len(),
+        None => N * blocks.len(),
+    }
 }
 
 fn write_escape(out: &mut Vec<u8>, byte: u8) {
@@ -83,6 +93,18 @@ mod tests {
         #[test]
         fn specials_are_found(bytes in prop::collection::vec(prop_oneof![any::<u8>(), 0x1Eu8..0x24, Just(b'\\'), 0x40u8..0xFF, 0x60u8..0x70], 0..100)) {
             prop_assert_eq!(length_before(&bytes, is_special), bytes.iter().take_while(|byte| !is_special(**byte)).count());
+        }
+    }
+
+    #[test]
+    fn a_special_is_found_at_every_place() {
+        for length in 0..100 {
+            let mut bytes = vec![b'a'; length];
+            assert_eq!(length_before(&bytes, is_special), length);
+            for place in (0..length).rev() {
+                bytes[place] = b'"';
+                assert_eq!(length_before(&bytes, is_special), place, "of {length}");
+            }
         }
     }
 
