@@ -1,8 +1,7 @@
 //! Goes through table files and notes where rows stand, for `places`.
 //!
-//! It begins when rows are read that no place is known of, and takes about as long for a row as it saves at the next read of it. Which
-//! of the rows in a file still count, only RocksDB knows: the row that it shows under a key is the one in the file if both
-//! have the same version.
+//! It begins when rows were read that no place is known of. Which of the rows in a file still count, only RocksDB knows: the row
+//! that it shows under a key is the one in the file if both have the same version.
 //!
 //! ```text
 //!   file       a 5   c 2   d 7   f 4         rows and their versions
@@ -12,7 +11,7 @@
 
 use crate::failure::read_error;
 use crate::files::table::{self, RowBlocks};
-use crate::format::split_value;
+use crate::format::{LAST_VERSION_KEY, split_value};
 use crate::places::{FileNumber, Place};
 use crate::row_cache::{KeyHash, Ticket};
 use crate::store::Shared;
@@ -21,7 +20,7 @@ use rocksdb::{DBRawIterator, LiveFile, ReadOptions, properties};
 use std::fs::File;
 use std::mem;
 use std::ops::Range;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -47,6 +46,8 @@ pub(crate) struct Surveyor {
     reads: AtomicU64,
     /// With so many it is time for the next look.
     enough: AtomicU64,
+    /// Whether there was no room for a place, and none was forgotten since.
+    is_full: AtomicBool,
     state: Mutex<State>,
     changed: Condvar,
 }
@@ -60,7 +61,7 @@ struct State {
 impl Surveyor {
     pub(crate) fn new() -> Surveyor {
         let (reads, enough) = (AtomicU64::new(0), AtomicU64::new(READS_MIN));
-        Surveyor { reads, enough, state: Mutex::default(), changed: Condvar::new() }
+        Surveyor { reads, enough, is_full: AtomicBool::new(false), state: Mutex::default(), changed: Condvar::new() }
     }
 
     /// Counts a row that was read the long way.
@@ -122,6 +123,7 @@ fn let_go(shared: &Shared) {
     let gone = shared.files.let_go();
     if !gone.is_empty() {
         shared.rows.forget_files(&gone);
+        shared.surveyor.is_full.store(false, Ordering::Relaxed);
     }
 }
 
@@ -147,7 +149,7 @@ pub(crate) fn survey(shared: &Shared, reads: u64) -> Result<Survey> {
     }
     let mut outcome = Survey::NothingToDo;
     for (number, file) in new {
-        if shared.files.count() >= FILES_MAX {
+        if shared.files.count() >= FILES_MAX || shared.surveyor.is_full.load(Ordering::Relaxed) {
             break;
         }
         // It may have been merged into another meanwhile.
@@ -201,6 +203,10 @@ impl Part {
         self.bytes += block.len();
         // Rows behind a malformed place are left out.
         let _ = table::visit_rows(block, |key, value| {
+            if key == LAST_VERSION_KEY {
+                // It is written with every group, and not taken out.
+                return;
+            }
             let (at, stored) = (offset + value.start as u64, &block[value]);
             let hash = shared.rows.hash(key);
             let place = Place::of(number, at, key, stored);
@@ -228,6 +234,7 @@ impl Part {
             let Some((found, stored)) = shown.item() else { break };
             let counts = found == key(row) && split_value(stored)?.0 == row.version;
             if counts && !shared.rows.note(row.hash, row.ticket, row.place) {
+                shared.surveyor.is_full.store(true, Ordering::Relaxed);
                 return Ok(false);
             }
         }
