@@ -207,7 +207,7 @@ impl PlaceTable {
 
     fn home(&self, hash: u64) -> usize {
         // The upper half chooses the shard.
-        ((hash & u64::from(u32::MAX)) * self.cells.len() as u64 >> 32) as usize
+        (((hash & u64::from(u32::MAX)) * self.cells.len() as u64) >> 32) as usize
     }
 
     fn behind(&self, at: usize) -> usize {
