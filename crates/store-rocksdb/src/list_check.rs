@@ -16,9 +16,14 @@ use std::path::Path;
 /// The least that a disk writes as a whole.
 const SECTOR_BYTES: usize = 512;
 
-/// Cuts a list off behind its last whole record if the next was torn. One that cannot be read is for RocksDB to complain of.
+/// Where the last whole record of a list ends, if the next was torn. One that cannot be read is for RocksDB to complain of.
+pub(crate) fn torn(list: &Path) -> Option<usize> {
+    torn_at(&fs::read(list).ok()?)
+}
+
+/// Cuts a list off behind its last whole record if the next was torn.
 pub(crate) fn end_where_torn(list: &Path) -> io::Result<()> {
-    let Some(end) = fs::read(list).ok().and_then(|bytes| torn_at(&bytes)) else { return Ok(()) };
+    let Some(end) = torn(list) else { return Ok(()) };
     let list = OpenOptions::new().write(true).open(list)?;
     list.set_len(end as u64)?;
     list.sync_all()

@@ -5,17 +5,19 @@
 //! newer version or a deletion. Only where a file is lost as a whole, which mostly spans all keys, older rows are shown,
 //! and the reader is told that they may be.
 
+use crate::condition::{self, Left};
 use crate::files::log;
 use crate::files::table::{self, Hidden};
 use crate::format::{FORMAT, FORMAT_KEY, LAST_VERSION_KEY, split_value};
 use crate::open::{OpenError, database_error, io_error};
-use crate::{Options, settings};
+use crate::{Options, list_check, settings};
 use partita_store::Version;
 use rocksdb::{DB, DBRawIterator, LiveFile, ReadOptions};
 use rustix::fs::{FlockOperation, fcntl_lock};
 use std::fs::{self, DirBuilder, File};
 use std::os::unix::fs::{DirBuilderExt, symlink};
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::{fmt, io};
 
 const LOCK: &str = "LOCK";
@@ -65,7 +67,7 @@ impl fmt::Debug for Reader {
 }
 
 impl Reader {
-    /// Opens the folder, if no store has it open.
+    /// Opens the folder, if no store has it open. Where a power cut has torn the list of files, it is read as the next start will leave it.
     pub fn open(folder: impl AsRef<Path>) -> Result<Reader, OpenError> {
         let folder = folder.as_ref();
         let folder = folder.canonicalize().map_err(|error| io_error(folder, &error))?;
@@ -74,8 +76,9 @@ impl Reader {
             return Err(OpenError::Corrupt { folder, why });
         }
         let lock = lock(&folder)?;
-        let (database, files) = open(&folder)?;
-        Ok(Reader { database, folder, files, lost: Vec::new(), has_manifest: true, _salvage: None, _lock: lock })
+        let salvage = Salvage::of_torn(&folder).map_err(|error| io_error(&folder, &error))?;
+        let (database, files) = open(salvage.as_ref().map_or(&folder, |salvage| &salvage.0))?;
+        Ok(Reader { database, folder, files, lost: Vec::new(), has_manifest: true, _salvage: salvage, _lock: lock })
     }
 
     /// Opens what is left of a damaged folder. A table file that is missing or that cannot be opened keeps RocksDB from
@@ -155,6 +158,7 @@ impl Reader {
     pub fn verify_logs(&self) -> Result<Vec<FileProblem>, OpenError> {
         let unreadable = |error| io_error(&self.folder, &error);
         let current = fs::read_to_string(self.folder.join("CURRENT")).unwrap_or_default();
+        let torn_list = torn_list(&self.folder);
         let mut problems = Vec::new();
         for entry in fs::read_dir(&self.folder).map_err(unreadable)? {
             let entry = entry.map_err(unreadable)?;
@@ -166,6 +170,9 @@ impl Reader {
                 Ok(log::Log::Whole) => continue,
                 Ok(log::Log::Unfinished(bytes)) => {
                     (format!("its last {bytes} bytes are a record that was never finished"), true)
+                }
+                Ok(log::Log::Damaged(_)) if torn_list.as_ref().is_some_and(|(list, _)| *list == name) => {
+                    ("its end was torn by a power cut, and the next start will leave it out".to_owned(), true)
                 }
                 Ok(log::Log::Damaged(offset)) => (format!("the record at offset {offset} has a wrong checksum"), false),
                 Err(error) => (format!("it cannot be read: {error}"), false),
@@ -228,9 +235,20 @@ fn stretch(file: LiveFile) -> Option<Lost> {
 struct Salvage(PathBuf);
 
 impl Salvage {
+    /// Links to everything but a list of files that was torn, and a copy of the list without its end.
+    fn of_torn(folder: &Path) -> io::Result<Option<Salvage>> {
+        let Some((list, end)) = torn_list(folder) else { return Ok(None) };
+        let salvage = Salvage::make(folder, None)?;
+        symlink(folder.join("CURRENT"), salvage.0.join("CURRENT"))?;
+        fs::write(salvage.0.join(&list), &fs::read(folder.join(&list))?[..end])?;
+        Ok(Some(salvage))
+    }
+
     /// Links to these table files, or to all, and to the logs.
     fn make(folder: &Path, tables: Option<Vec<String>>) -> io::Result<Salvage> {
-        let place = std::env::temp_dir().join(format!("partita-salvage-{}", std::process::id()));
+        static COUNT: AtomicU64 = AtomicU64::new(0);
+        let number = COUNT.fetch_add(1, Ordering::Relaxed);
+        let place = std::env::temp_dir().join(format!("partita-salvage-{}-{number}", std::process::id()));
         // In a folder that all users share.
         DirBuilder::new().mode(0o700).create(&place)?;
         let salvage = Salvage(place);
@@ -254,6 +272,14 @@ impl Drop for Salvage {
     fn drop(&mut self) {
         let _ = fs::remove_dir_all(&self.0);
     }
+}
+
+/// The list of files and where its last whole record ends, if a power cut has torn it.
+fn torn_list(folder: &Path) -> Option<(String, usize)> {
+    let Ok(Left::Open) = condition::left(folder) else { return None };
+    let list = condition::list_of_files(folder).ok()?;
+    let end = list_check::torn(&folder.join(&list))?;
+    Some((list, end))
 }
 
 /// Refuses a folder that a store has open, and keeps stores from opening it meanwhile. A folder that was never opened by

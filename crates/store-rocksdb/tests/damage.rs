@@ -3,7 +3,7 @@
 mod support;
 
 use partita_store::Store;
-use partita_store_rocksdb::{Durability, OpenError, Options, RocksStore};
+use partita_store_rocksdb::{Durability, OpenError, Options, Reader, RocksStore};
 use std::fs;
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -91,7 +91,16 @@ async fn a_manifest_that_is_torn() {
     let error = rows(after(record.clone()).path()).await.expect_err("a record that is whole but for its checksum");
     assert!(matches!(error, OpenError::Corrupt { .. }), "{error}");
     record[in_sector..].fill(0);
-    assert_eq!(rows(after(record).path()).await.unwrap(), 20);
+    let torn = after(record);
+    {
+        let reader = Reader::open(torn.path()).expect("whoever only looks finds the same");
+        assert_eq!(reader.verify_tables(), []);
+        let problems = reader.verify_logs().unwrap();
+        let list = problems.iter().find(|problem| problem.file.starts_with("MANIFEST")).expect("it is told");
+        assert!(list.is_harmless, "{list:?}");
+        assert!(reader.rows(Vec::new(), None).next_row().is_some());
+    }
+    assert_eq!(rows(torn.path()).await.unwrap(), 20);
     let missing = killed(folder.path());
     fs::remove_file(missing.path().join(manifest.file_name().unwrap())).unwrap();
     let error = rows(missing.path()).await.expect_err("there is no list of files").to_string();
