@@ -3,7 +3,8 @@
 use clap::Parser;
 use partita_server::Server;
 use partita_server::config::{Cli, Command, Config, DEVELOPMENT_KEY, LogFormat, Settings};
-use std::io::IsTerminal;
+use std::fmt::Arguments;
+use std::io::{IsTerminal, Write};
 use std::process::ExitCode;
 use tokio::signal::unix::{SignalKind, signal};
 use tracing::info;
@@ -61,32 +62,37 @@ async fn run(config: Config) -> Result<(), String> {
     }
     info!("stopping");
     server.stop().await;
-    println!("Azurite Table service successfully closed");
+    say(format_args!("Azurite Table service successfully closed"));
     Ok(())
+}
+
+/// Prints a line. If nobody reads it any more, that is no reason to stop.
+fn say(line: Arguments<'_>) {
+    let _ = writeln!(std::io::stdout(), "{line}");
 }
 
 /// Says where we are, first in the words that scripts written for Azurite wait for.
 fn announce(config: &Config, server: &Server) {
     let scheme = if config.tls.is_some() { "https" } else { "http" };
     let url = format!("{scheme}://{}", server.table);
-    println!("Azurite Table service is starting at {url}");
-    println!("Azurite Table service is successfully listening at {url}");
-    println!("Azurite Table service successfully listens on {url}");
+    say(format_args!("Azurite Table service is starting at {url}"));
+    say(format_args!("Azurite Table service is successfully listening at {url}"));
+    say(format_args!("Azurite Table service successfully listens on {url}"));
     let place = match (&config.store, &config.location) {
         (Some(store), _) => format!("in {store}"),
         (None, Some(location)) => format!("in {}", location.display()),
         (None, None) => "in memory".to_owned(),
     };
-    println!("\nPartita {} is ready, data {place}.", env!("CARGO_PKG_VERSION"));
+    say(format_args!("\nPartita {} is ready, data {place}.", env!("CARGO_PKG_VERSION")));
     for (account, keys) in &config.accounts {
         let well_known = keys.iter().any(|key| key == DEVELOPMENT_KEY);
         let key = if well_known { DEVELOPMENT_KEY } else { "<key>" };
-        println!(
+        say(format_args!(
             "Connection string: DefaultEndpointsProtocol={scheme};AccountName={account};AccountKey={key};TableEndpoint={url}/{account};"
-        );
+        ));
     }
     if let Some(admin) = server.admin {
-        println!("Metrics: http://{admin}/metrics");
+        say(format_args!("Metrics: http://{admin}/metrics"));
     }
 }
 

@@ -4,11 +4,13 @@ use http_body_util::{BodyExt, Full};
 use hyper_util::rt::{TokioExecutor, TokioIo};
 use partita_testing::batch::change_set;
 use partita_testing::http::{Connection, Request, entity, tcp};
-use partita_testing::process::{From, Process, accounts_argument};
+use partita_testing::process::{From, Process, accounts_argument, command};
 use partita_testing::signing::{ACCOUNT, KEY, KEY_TWO, OTHER_ACCOUNT, OTHER_KEY, account_sas, table_sas, token};
 use std::fs;
+use std::io::{BufRead, BufReader};
 use std::net::{SocketAddr, TcpStream};
 use std::path::Path;
+use std::process::{Command, Stdio};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use tempfile::TempDir;
@@ -50,6 +52,27 @@ fn is_sentence(said: &str) -> bool {
     let lines: Vec<&str> = said.lines().filter(|line| !line.is_empty()).collect();
     let is_crash = ["panicked", "RUST_BACKTRACE", "Error(", "Os {"].iter().any(|mark| said.contains(mark));
     lines.len() == 1 && lines[0].starts_with("partita: ") && lines[0].ends_with('.') && !is_crash
+}
+
+/// As with `partita | head -1`.
+#[test]
+fn whoever_reads_what_it_says_may_go() {
+    let mut server = command();
+    server.args(["--in-memory", "--table-port", "0", "--admin-port", "0"]);
+    server.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut server = server.spawn().expect("it starts");
+    let mut lines = BufReader::new(server.stdout.take().expect("a pipe"));
+    let mut line = String::new();
+    while !line.contains("is ready") {
+        line.clear();
+        assert_ne!(lines.read_line(&mut line).expect("it is text"), 0, "it ended");
+    }
+    drop(lines);
+    let terminated = Command::new("kill").arg(server.id().to_string()).status();
+    assert!(terminated.expect("there is a program that sends signals").success());
+    let ended = server.wait_with_output().expect("it ends");
+    let said = String::from_utf8_lossy(&ended.stderr);
+    assert!(ended.status.success() && !said.contains("panicked"), "{}: {said}", ended.status);
 }
 
 #[test]
