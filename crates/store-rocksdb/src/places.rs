@@ -1,7 +1,7 @@
 //! Where rows stand in table files, so that a row that is in no cache costs one short read.
 //!
 //! RocksDB finds a row by its index and reads the block of 8 KiB around it, which it verifies and searches. All of that is in
-//! memory of the operating system, and yet takes five times as long as to read the kilobyte of the row itself. So a thread
+//! memory of the operating system, and yet takes four times as long as to read the kilobyte of the row itself. So a thread
 //! goes through table files (see `survey`) and notes of each row the file, the place in it and a checksum.
 //!
 //! ```text
