@@ -80,8 +80,6 @@ fn extend(folder: &Path, current: &mut Option<(u64, File)>) -> io::Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Options, RocksStore};
-    use partita_store::{Action, Batch, Expect, Item, Space, Store};
     use std::fs;
     use std::sync::mpsc;
     use std::thread;
@@ -110,39 +108,5 @@ mod tests {
             assert!(bytes.iter().all(|byte| *byte == 1 + (record % 255) as u8), "record {record}");
         }
         assert!(!rest.is_empty() && rest.iter().all(|byte| *byte == 0));
-    }
-
-    #[test]
-    fn a_store_reads_what_stands_before_the_zeros() {
-        let folder = tempfile::tempdir().expect("a temporary folder");
-        let copy = tempfile::tempdir().expect("a temporary folder");
-        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
-        let put = |number: u32| {
-            let action = Action::Put(vec![1; 1000].into());
-            let items = vec![Item { row: number.to_be_bytes().to_vec(), expect: Expect::Absent, action }];
-            Batch { space: Space(1), partition: b"p".to_vec(), items, drop_space: None }
-        };
-        let store = RocksStore::open(folder.path(), Options::default()).expect("an empty folder opens");
-        // Until there are zeros and some rows behind that.
-        let has_zeros = |log: &Path| fs::metadata(log).expect("it is there").len() >= STEP_BYTES as u64;
-        let mut rows = 0;
-        let mut rows_in_zeros = 0;
-        while rows_in_zeros < 10 {
-            runtime.block_on(store.commit(put(rows))).expect("it is new");
-            rows += 1;
-            let (_, log) = log_check::numbered(folder.path()).expect("a folder").pop().expect("there is a log");
-            rows_in_zeros += u32::from(has_zeros(&log));
-        }
-        // As a kill leaves it.
-        for file in fs::read_dir(folder.path()).expect("a folder").map(|file| file.expect("a file").path()) {
-            if file.is_file() {
-                fs::copy(&file, copy.path().join(file.file_name().expect("a name"))).expect("it can be copied");
-            }
-        }
-        let store = RocksStore::open(copy.path(), Options::default()).expect("zeros are no damage");
-        for row in 0..rows {
-            let found = runtime.block_on(store.get(Space(1), b"p", &row.to_be_bytes())).expect("it can be read");
-            assert!(found.is_some(), "row {row} of {rows}");
-        }
     }
 }
