@@ -27,7 +27,7 @@ pub fn progress(cell: &Cell, workload: &Workload) -> String {
 /// Everything: where, who, workloads, figures, goals.
 pub fn all_of(results: &Results) -> String {
     let mut text = String::new();
-    let parts = [header, workloads, stores, latencies, figures, goal_lines].map(|part| part(results));
+    let parts = [header, workloads, one_partition, stores, latencies, figures, goal_lines].map(|part| part(results));
     for part in parts.iter().filter(|part| !part.is_empty()) {
         text.push_str(part);
         text.push('\n');
@@ -88,6 +88,25 @@ fn workloads(results: &Results) -> String {
         "Partita a second, its processor time for an operation, and how many times as much as others it does\n\n{}",
         table(&rows)
     )
+}
+
+/// What all in one partition cost Partita and Azurite, which stores partitions too; nothing if that was not measured.
+fn one_partition(results: &Results) -> String {
+    let mut rows =
+        vec![["one partition, of the rate in many", "conn", "partita", "azurite"].map(str::to_owned).to_vec()];
+    for (one, many) in all().filter_map(|one| Some((one, one.in_many()?))) {
+        for connections in results.connections(one.name) {
+            let ratio = |name| results.ratio((name, source(&one, connections)), (name, source(&many, connections)));
+            if let Some(own) = ratio("partita") {
+                let azurite = ratio("azurite").map_or("-".to_owned(), spread);
+                rows.push(vec![many.title.to_owned(), connections.to_string(), spread(own), azurite]);
+            }
+        }
+    }
+    match rows.len() {
+        1 => String::new(),
+        _ => format!("Everything in one partition\n\n{}", table(&rows)),
+    }
 }
 
 /// How close nodes on PostgreSQL come to PostgreSQL, and what a node adds; nothing if that was not measured.

@@ -191,6 +191,11 @@ impl RowRequests {
         }
     }
 
+    /// In which partitions the rows are.
+    pub fn spread(&self) -> Spread {
+        self.spread
+    }
+
     /// How many rows there are requests to.
     pub fn rows(&self) -> usize {
         self.rows

@@ -5,11 +5,11 @@ use crate::table::Auth;
 
 /// What the connections do, all of them the same.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Work {
+pub enum Action {
     /// Reads single rows at random.
-    Get(Auth, Spread),
+    Get(Auth),
     /// Inserts new rows, durably.
-    Insert(Spread),
+    Insert,
     /// Replaces rows at random, whether they are there or not.
     Upsert,
     /// Changes one property of rows at random.
@@ -30,10 +30,34 @@ pub enum Work {
     ReadUnderWrites,
 }
 
+/// What is done, and with rows of which partitions.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Work {
+    /// What is done.
+    pub action: Action,
+    /// To which rows.
+    pub spread: Spread,
+}
+
 impl Work {
+    /// Reads of single rows, in which everybody takes part.
+    pub const POINT_READ: Work = Work::in_many(Action::Get(Auth::SharedKey));
+    /// Inserts, in which everybody takes part.
+    pub const INSERT: Work = Work::in_many(Action::Insert);
+
+    /// With rows of many partitions.
+    pub const fn in_many(action: Action) -> Work {
+        Work { action, spread: Spread::Partitions }
+    }
+
+    /// With rows of one partition.
+    pub const fn in_one(action: Action) -> Work {
+        Work { action, spread: Spread::Hot }
+    }
+
     /// Whether a connection is measured; else it is there to disturb.
     pub fn measures(self, connection: usize) -> bool {
-        self != Work::ReadUnderWrites || connection.is_multiple_of(2)
+        self.action != Action::ReadUnderWrites || connection.is_multiple_of(2)
     }
 }
 
@@ -76,41 +100,65 @@ pub struct Group {
     pub is_weighed: bool,
 }
 
-const fn workload(name: &'static str, title: &'static str, work: Work, style: Style) -> Workload {
-    Workload { name, title, work, style }
+impl Workload {
+    /// The same with rows of many partitions, if this is with rows of one.
+    pub fn in_many(&self) -> Option<Workload> {
+        let work = Work::in_many(self.work.action);
+        all().find(|other| self.work.spread == Spread::Hot && other.work == work && other.style == self.style)
+    }
 }
 
-const POINT_READ: Work = Work::Get(Auth::SharedKey, Spread::Partitions);
+/// Rows of many partitions.
+const fn many(name: &'static str, title: &'static str, action: Action, style: Style) -> Workload {
+    Workload { name, title, work: Work::in_many(action), style }
+}
 
+/// Rows of one partition.
+const fn one(name: &'static str, title: &'static str, action: Action, style: Style) -> Workload {
+    Workload { name, title, work: Work::in_one(action), style }
+}
+
+const GET: Action = Action::Get(Auth::SharedKey);
+
+/// Those with one partition follow those with many that they are compared with.
 const READS_AND_CHANGES: &[Workload] = &[
-    workload("get", "point GET, SharedKey", POINT_READ, Style::Operations),
-    workload("get-paced", "point GET at half the rate", POINT_READ, Style::Paced),
-    workload("get-sas", "point GET, SAS", Work::Get(Auth::Sas, Spread::Partitions), Style::Operations),
-    workload("get-hot", "point GET, one partition", Work::Get(Auth::SharedKey, Spread::Hot), Style::Operations),
-    workload("range", "query of 100 rows", Work::Range, Style::Operations),
-    workload("page", "page of 1,000 rows", Work::Page, Style::Operations),
-    workload("filter", "rows filtered of 10,000", Work::Filter, Style::Alone),
-    workload("mixed", "80 % GET, 20 % upsert", Work::Mixed, Style::Operations),
-    workload("upsert", "upsert", Work::Upsert, Style::Operations),
-    workload("merge", "merge of one property", Work::Merge, Style::Operations),
-    workload("update", "update with ETag", Work::Update, Style::Operations),
-    workload("get-under-writes", "point GET while others insert", Work::ReadUnderWrites, Style::Operations),
+    many("get", "point GET, SharedKey", GET, Style::Operations),
+    many("get-paced", "point GET at half the rate", GET, Style::Paced),
+    one("get-hot", "point GET, one partition", GET, Style::Operations),
+    many("get-sas", "point GET, SAS", Action::Get(Auth::Sas), Style::Operations),
+    many("range", "query of 100 rows", Action::Range, Style::Operations),
+    one("range-hot", "query of 100 rows, one partition", Action::Range, Style::Operations),
+    many("page", "page of 1,000 rows", Action::Page, Style::Operations),
+    one("page-hot", "page of 1,000 rows, one partition", Action::Page, Style::Operations),
+    many("filter", "rows filtered of 10,000", Action::Filter, Style::Alone),
+    one("filter-hot", "rows filtered, one partition", Action::Filter, Style::Alone),
+    many("mixed", "80 % GET, 20 % upsert", Action::Mixed, Style::Operations),
+    one("mixed-hot", "80 % GET, one partition", Action::Mixed, Style::Operations),
+    many("upsert", "upsert", Action::Upsert, Style::Operations),
+    one("upsert-hot", "upsert, one partition", Action::Upsert, Style::Operations),
+    many("merge", "merge of one property", Action::Merge, Style::Operations),
+    one("merge-hot", "merge, one partition", Action::Merge, Style::Operations),
+    many("update", "update with ETag", Action::Update, Style::Operations),
+    one("update-hot", "update with ETag, one partition", Action::Update, Style::Operations),
+    many("get-under-writes", "point GET while others insert", Action::ReadUnderWrites, Style::Operations),
+    one("get-under-writes-hot", "the same, one partition", Action::ReadUnderWrites, Style::Operations),
 ];
 
 const INSERTS: &[Workload] = &[
-    workload("insert", "insert", Work::Insert(Spread::Partitions), Style::Operations),
-    workload("insert-hot", "insert, one partition", Work::Insert(Spread::Hot), Style::Operations),
-    workload("transaction", "rows in transactions of 100", Work::Transaction, Style::Rows),
+    many("insert", "insert", Action::Insert, Style::Operations),
+    one("insert-hot", "insert, one partition", Action::Insert, Style::Operations),
+    many("transaction", "rows in transactions of 100", Action::Transaction, Style::Rows),
+    one("transaction-hot", "the same, one partition", Action::Transaction, Style::Rows),
 ];
 
 const OF_100K: &[Workload] = &[
-    workload("get-100k", "point GET of 100,000", POINT_READ, Style::Operations),
-    workload("filter-100k", "rows filtered of 100,000", Work::Filter, Style::Alone),
+    many("get-100k", "point GET of 100,000", GET, Style::Operations),
+    many("filter-100k", "rows filtered of 100,000", Action::Filter, Style::Alone),
 ];
 
 const OF_1M: &[Workload] = &[
-    workload("get-1m", "point GET of 1,000,000", POINT_READ, Style::Operations),
-    workload("filter-1m", "rows filtered of 1,000,000", Work::Filter, Style::Alone),
+    many("get-1m", "point GET of 1,000,000", GET, Style::Operations),
+    many("filter-1m", "rows filtered of 1,000,000", Action::Filter, Style::Alone),
 ];
 
 /// All groups; a quick run leaves out the million.
@@ -134,4 +182,19 @@ pub fn groups(quick: bool) -> Vec<Group> {
 /// All workloads.
 pub fn all() -> impl Iterator<Item = Workload> {
     [READS_AND_CHANGES, INSERTS, OF_100K, OF_1M].into_iter().flatten().copied()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::HashSet;
+
+    #[test]
+    fn everything_is_done_in_one_partition_too() {
+        let ones: Vec<Workload> = all().filter(|workload| workload.work.spread == Spread::Hot).collect();
+        assert!(ones.iter().all(|one| one.in_many().is_some_and(|many| one.name == format!("{}-hot", many.name))));
+        let actions: HashSet<_> = ones.iter().map(|one| format!("{:?}", one.work.action)).collect();
+        let others = all().map(|workload| format!("{:?}", workload.work.action)).filter(|name| *name != "Get(Sas)");
+        assert_eq!(actions, others.collect());
+    }
 }

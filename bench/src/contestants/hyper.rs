@@ -10,9 +10,9 @@
 use super::{Content, Contestant, Server, Stage, TakesPart, table_service};
 use crate::Result;
 use crate::client::connect;
-use crate::entity::{Rng, Spread};
+use crate::entity::Rng;
 use crate::process::Process;
-use crate::table::{Auth, Target};
+use crate::table::Target;
 use crate::wire::Wire;
 use crate::workloads::Work;
 use bytes::Bytes;
@@ -53,7 +53,7 @@ impl Contestant for Hyper {
 
     fn takes_part(&self, work: Work, _: usize) -> TakesPart {
         match work {
-            Work::Get(Auth::SharedKey, Spread::Partitions) | Work::Insert(Spread::Partitions) => TakesPart::Yes,
+            Work::POINT_READ | Work::INSERT => TakesPart::Yes,
             _ => TakesPart::No,
         }
     }
@@ -85,7 +85,7 @@ struct Fixed {
 impl Stage for Fixed {
     fn connect(&self, work: Work, connection: usize, connections: usize) -> Result<(TcpStream, Box<dyn Wire>)> {
         let wire = match work {
-            Work::Insert(_) => self.target.wire(work, connection, connections),
+            Work::INSERT => self.target.wire(work, connection, connections),
             _ => self.target.any_get(),
         };
         Ok((connect(self.address)?, wire))

@@ -5,7 +5,6 @@ use super::{Content, Contestant, Server, Stage, TakesPart, version_line};
 use crate::client::{connect, free_port, until_it_works};
 use crate::entity::{Entities, NewRow, Rng, Spread, row_key};
 use crate::process::Process;
-use crate::table::Auth;
 use crate::wire::{Wire, postgres};
 use crate::workloads::Work;
 use crate::{Error, Result};
@@ -39,7 +38,7 @@ impl Contestant for Postgres {
 
     fn takes_part(&self, work: Work, _: usize) -> TakesPart {
         match work {
-            Work::Get(Auth::SharedKey, Spread::Partitions) | Work::Insert(Spread::Partitions) => TakesPart::Yes,
+            Work::POINT_READ | Work::INSERT => TakesPart::Yes,
             _ => TakesPart::No,
         }
     }
@@ -95,7 +94,7 @@ impl Stage for Filled {
     fn connect(&self, work: Work, _: usize, _: usize) -> Result<(TcpStream, Box<dyn Wire>)> {
         let number = self.wires.fetch_add(1, Relaxed);
         let (sql, wire): (_, Box<dyn Wire>) = match work {
-            Work::Insert(_) => {
+            Work::INSERT => {
                 let row = NewRow { writer: number, sequence: 0 };
                 (postgres::Insert::SQL, Box::new(postgres::Insert::new(self.entities.clone(), row)))
             }

@@ -6,8 +6,7 @@ use super::postgres::{self, Postgres};
 use super::{Content, Contestant, STORES, Server, Stage, TakesPart, table_service, version_line};
 use crate::Result;
 use crate::entity::Spread;
-use crate::table::Auth;
-use crate::workloads::Work;
+use crate::workloads::{Action, Work};
 use std::path::{Path, PathBuf};
 
 pub(super) struct PostgresStore {
@@ -26,9 +25,13 @@ impl Contestant for PostgresStore {
 
     fn takes_part(&self, work: Work, rows: usize) -> TakesPart {
         match work {
-            Work::Get(Auth::SharedKey, Spread::Partitions) if rows < 100_000 => TakesPart::Yes,
-            Work::Insert(Spread::Partitions) => TakesPart::Yes,
-            Work::Range | Work::Upsert | Work::Transaction if self.nodes == 1 => TakesPart::Yes,
+            Work::POINT_READ if rows < 100_000 => TakesPart::Yes,
+            Work::INSERT => TakesPart::Yes,
+            Work { action: Action::Range | Action::Upsert | Action::Transaction, spread: Spread::Partitions }
+                if self.nodes == 1 =>
+            {
+                TakesPart::Yes
+            }
             _ => TakesPart::No,
         }
     }

@@ -2,9 +2,8 @@
 
 use super::{Content, Contestant, Server, Stage, TakesPart, version_line};
 use crate::client::{connect, free_port, until_it_works};
-use crate::entity::{Entities, NewRow, Rng, Spread};
+use crate::entity::{Entities, NewRow, Rng};
 use crate::process::Process;
-use crate::table::Auth;
 use crate::wire::{Wire, resp};
 use crate::workloads::Work;
 use crate::{Error, Result};
@@ -33,7 +32,7 @@ impl Contestant for Redis {
 
     fn takes_part(&self, work: Work, _: usize) -> TakesPart {
         match work {
-            Work::Get(Auth::SharedKey, Spread::Partitions) | Work::Insert(Spread::Partitions) => TakesPart::Yes,
+            Work::POINT_READ | Work::INSERT => TakesPart::Yes,
             _ => TakesPart::No,
         }
     }
@@ -91,7 +90,7 @@ impl Stage for Filled {
     fn connect(&self, work: Work, _: usize, _: usize) -> Result<(TcpStream, Box<dyn Wire>)> {
         let number = self.wires.fetch_add(1, Relaxed);
         let wire: Box<dyn Wire> = match work {
-            Work::Insert(_) => {
+            Work::INSERT => {
                 let row = NewRow { writer: number, sequence: 0 };
                 Box::new(resp::Set::new(self.entities.clone(), row))
             }

@@ -1,6 +1,6 @@
 //! Reads as conversations with a Table service.
 
-use super::{Client, RowRequests, TABLE, id_at, put_id};
+use super::{Client, RowRequests, id_at, put_id, table_of};
 use crate::entity::{FIRST_NUMBER, PARTITION_ROWS, Rng, Spread, row_key};
 use crate::wire::http::{self, Response};
 use crate::wire::{Answer, Step, Wire};
@@ -82,6 +82,7 @@ pub(super) struct Query {
     end: Vec<u8>,
     id_at: usize,
     span: Span,
+    spread: Spread,
     rows: usize,
     rng: Rng,
     sent: usize,
@@ -95,10 +96,10 @@ pub(super) struct Query {
 }
 
 impl Query {
-    /// Asks the table of many partitions, which has so many rows.
-    pub(super) fn new(client: &Client, span: Span, rows: usize, rng: Rng) -> Query {
+    /// Asks a table that has so many rows.
+    pub(super) fn new(client: &Client, span: Span, spread: Spread, rows: usize, rng: Rng) -> Query {
         // Of the query nothing is signed, so it can be put behind the path later.
-        let head = client.head("GET", &format!("/{TABLE}()"), "");
+        let head = client.head("GET", &format!("/{}()", table_of(spread)), "");
         let (start, end) = head.split_once(" HTTP/1.1\r\n").expect("a head starts with a request line");
         let end = format!(" HTTP/1.1\r\n{end}\r\n");
         Query {
@@ -106,6 +107,7 @@ impl Query {
             id_at: id_at(&end),
             end: end.into(),
             span,
+            spread,
             rows,
             rng,
             sent: 0,
@@ -120,9 +122,10 @@ impl Query {
     fn draw(&mut self) {
         self.hits = 0;
         self.target.clear();
+        let spread = self.spread;
         let partition = |row: usize, out: &mut Vec<u8>| {
             out.push(b'\'');
-            Spread::Partitions.partition(row, out);
+            spread.partition(row, out);
             out.push(b'\'');
         };
         let quoted_row = |row: usize, out: &mut Vec<u8>| {
@@ -144,8 +147,16 @@ impl Query {
             Span::Page => {
                 let partitions = (self.rows - PAGE_ROWS) / PARTITION_ROWS;
                 let first = self.rng.below(partitions + 1) * PARTITION_ROWS;
-                out.extend_from_slice(b"?$filter=PartitionKey%20ge%20");
+                let keys: &[u8] = match spread {
+                    Spread::Partitions => b"?$filter=PartitionKey%20ge%20",
+                    Spread::Hot => b"?$filter=PartitionKey%20eq%20",
+                };
+                out.extend_from_slice(keys);
                 partition(first, out);
+                if spread == Spread::Hot {
+                    out.extend_from_slice(b"%20and%20RowKey%20ge%20");
+                    quoted_row(first, out);
+                }
                 write!(out, "&$top={PAGE_ROWS}").expect("a Vec takes everything");
             }
             Span::Filter => {

@@ -5,7 +5,7 @@ use super::writes::{Change, Insert, Mixed, Source, TRANSACTION_ROWS, Transaction
 use super::{Auth, Client, RowRequestKind, RowRequests};
 use crate::entity::{Entities, NewRow, Rng, Spread};
 use crate::wire::Wire;
-use crate::workloads::Work;
+use crate::workloads::{Action, Work};
 use std::collections::HashMap;
 use std::net::SocketAddr;
 use std::ops::Range;
@@ -49,31 +49,31 @@ impl Target {
     /// One of several connections that do this work.
     pub fn wire(&self, work: Work, connection: usize, connections: usize) -> Box<dyn Wire> {
         let rng = self.new_rng();
-        let query = |span, rng| Box::new(Query::new(&self.client, span, self.rows, rng));
-        match work {
-            Work::Get(auth, spread) => Box::new(self.get(auth, spread, rng)),
-            Work::Insert(spread) => Box::new(self.insert(spread)),
-            Work::Upsert => Box::new(self.update(Change::Replace, rng, 0..self.rows)),
-            Work::Merge => Box::new(self.update(Change::Merge, rng, 0..self.rows)),
-            Work::Update => {
+        let spread = work.spread;
+        let query = |span, rng| Box::new(Query::new(&self.client, span, spread, self.rows, rng));
+        let change = |change, rng| Box::new(self.update(change, spread, rng, 0..self.rows));
+        match work.action {
+            Action::Get(auth) => Box::new(self.get(auth, spread, rng)),
+            Action::Insert => Box::new(self.insert(spread)),
+            Action::Upsert => change(Change::Replace, rng),
+            Action::Merge => change(Change::Merge, rng),
+            Action::Update => {
                 let share = self.rows / connections;
                 assert!(share >= OWN_ROWS, "there are rows enough for all connections");
                 let first = connection * share;
-                Box::new(self.update(Change::IfMatch, rng, first..first + OWN_ROWS))
+                Box::new(self.update(Change::IfMatch, spread, rng, first..first + OWN_ROWS))
             }
-            Work::Transaction => Box::new(self.transactions(Spread::Partitions, Source::New(self.new_writer()))),
-            Work::Range => query(Span::Partition, rng),
-            Work::Page => query(Span::Page, rng),
-            Work::Filter => query(Span::Filter, rng),
-            Work::Mixed => {
-                let get = self.get(Auth::SharedKey, Spread::Partitions, self.new_rng());
-                let update = self.update(Change::Replace, self.new_rng(), 0..self.rows);
+            Action::Transaction => Box::new(self.transactions(spread, Source::New { row: self.new_writer(), spread })),
+            Action::Range => query(Span::Partition, rng),
+            Action::Page => query(Span::Page, rng),
+            Action::Filter => query(Span::Filter, rng),
+            Action::Mixed => {
+                let get = self.get(Auth::SharedKey, spread, self.new_rng());
+                let update = self.update(Change::Replace, spread, self.new_rng(), 0..self.rows);
                 Box::new(Mixed::new(get, update, rng))
             }
-            Work::ReadUnderWrites if work.measures(connection) => {
-                Box::new(self.get(Auth::SharedKey, Spread::Partitions, rng))
-            }
-            Work::ReadUnderWrites => Box::new(self.insert(Spread::Partitions)),
+            Action::ReadUnderWrites if work.measures(connection) => Box::new(self.get(Auth::SharedKey, spread, rng)),
+            Action::ReadUnderWrites => Box::new(self.insert(spread)),
         }
     }
 
@@ -103,10 +103,9 @@ impl Target {
         Insert::new(&self.client, self.entities.clone(), spread, self.new_writer())
     }
 
-    fn update(&self, change: Change, rng: Rng, rows: Range<usize>) -> Update {
+    fn update(&self, change: Change, spread: Spread, rng: Rng, rows: Range<usize>) -> Update {
         let method = if change == Change::Merge { "PATCH" } else { "PUT" };
-        let (auth, spread) = (Auth::SharedKey, Spread::Partitions);
-        let requests = self.signed(RowRequestKind { method, has_body: true, auth, spread });
+        let requests = self.signed(RowRequestKind { method, has_body: true, auth: Auth::SharedKey, spread });
         Update::new(requests, self.entities.clone(), change, rng, rows)
     }
 

@@ -3,8 +3,9 @@
 use super::*;
 use crate::entity::Entities;
 use crate::wire::Wire;
-use crate::workloads::Work;
+use crate::workloads::{Action, Work};
 use partita_auth::{AccountKeys, Authorization, Credential, Sas, verify_shared_key};
+use std::collections::HashSet;
 use std::sync::Arc;
 
 /// A request as a server reads it.
@@ -82,20 +83,20 @@ fn request(wire: &mut dyn Wire) -> Request {
 
 #[test]
 fn every_request_is_signed_for_what_it_asks() {
-    let works = [
-        Work::Get(Auth::SharedKey, Spread::Partitions),
-        Work::Get(Auth::SharedKey, Spread::Hot),
-        Work::Insert(Spread::Partitions),
-        Work::Insert(Spread::Hot),
-        Work::Upsert,
-        Work::Merge,
-        Work::Update,
-        Work::Transaction,
-        Work::Range,
-        Work::Page,
-        Work::Filter,
-        Work::Mixed,
+    let actions = [
+        Action::Get(Auth::SharedKey),
+        Action::Insert,
+        Action::Upsert,
+        Action::Merge,
+        Action::Update,
+        Action::Transaction,
+        Action::Range,
+        Action::Page,
+        Action::Filter,
+        Action::Mixed,
+        Action::ReadUnderWrites,
     ];
+    let works = actions.into_iter().flat_map(|action| [Work::in_many(action), Work::in_one(action)]);
     let target = target();
     for work in works {
         let mut wire = target.wire(work, 0, 4);
@@ -108,7 +109,7 @@ fn every_request_is_signed_for_what_it_asks() {
 #[test]
 fn a_token_stands_in_the_query() {
     let target = target();
-    let request = request(&mut *target.wire(Work::Get(Auth::Sas, Spread::Partitions), 0, 1));
+    let request = request(&mut *target.wire(Work::in_many(Action::Get(Auth::Sas)), 0, 1));
     assert_eq!(request.header("authorization"), "");
     let sas = Sas::from_query(&request.query).unwrap().unwrap();
     assert!(sas.verify(ACCOUNT, &AccountKeys::parse(&[KEY]).unwrap()));
@@ -119,7 +120,21 @@ fn a_token_stands_in_the_query() {
 #[test]
 fn request_ids_differ() {
     let target = target();
-    let mut wire = target.wire(Work::Get(Auth::SharedKey, Spread::Partitions), 0, 1);
+    let mut wire = target.wire(Work::POINT_READ, 0, 1);
     let mut id = || request(&mut *wire).header("x-ms-client-request-id").to_owned();
     assert_ne!(id(), id());
+}
+
+#[test]
+fn transactions_into_one_partition_do_not_meet() {
+    let target = target();
+    let mut keys = HashSet::new();
+    for connection in 0..2 {
+        let mut wire = target.wire(Work::in_one(Action::Transaction), connection, 2);
+        for body in [request(&mut *wire).body, request(&mut *wire).body] {
+            let rows = body.split("{\"PartitionKey\":\"hot000000\",\"RowKey\":").skip(1);
+            keys.extend(rows.map(|row| row.split(',').next().unwrap().to_owned()));
+        }
+    }
+    assert_eq!(keys.len(), 400);
 }

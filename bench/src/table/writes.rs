@@ -128,7 +128,7 @@ impl Update {
     }
 
     fn body(&self, row: usize, out: &mut Vec<u8>) {
-        let partition_key = |key: &mut Vec<u8>| Spread::Partitions.partition(row, key);
+        let partition_key = |key: &mut Vec<u8>| self.requests.spread().partition(row, key);
         match self.change {
             Change::Merge => {
                 keys(out, partition_key, |key| row_key(row, key));
@@ -204,15 +204,15 @@ impl Wire for Mixed {
 pub(super) enum Source {
     /// Several connections load a table between them.
     Load { next: Arc<AtomicUsize>, spread: Spread, transactions: usize },
-    /// New rows, a new partition for each transaction.
-    New(NewRow),
+    /// New rows, all in one partition or in a new one for each transaction.
+    New { row: NewRow, spread: Spread },
 }
 
 impl Source {
     fn next(&mut self) -> Option<usize> {
         match self {
             Source::Load { next, transactions, .. } => Some(next.fetch_add(1, Relaxed)).filter(|at| at < transactions),
-            Source::New(row) => {
+            Source::New { row, .. } => {
                 row.sequence += 1;
                 Some(row.sequence)
             }
@@ -221,12 +221,19 @@ impl Source {
 
     fn partition_key(&self, row: usize, key: &mut Vec<u8>) {
         match self {
-            Source::Load { spread, .. } => spread.partition(row, key),
-            Source::New(new) => {
+            Source::New { row: new, spread: Spread::Partitions } => {
                 key.push(b't');
                 digits(new.writer, 6, key);
                 digits(row / TRANSACTION_ROWS, 8, key);
             }
+            Source::Load { spread, .. } | Source::New { spread, .. } => spread.partition(row, key),
+        }
+    }
+
+    fn row_key(&self, row: usize, key: &mut Vec<u8>) {
+        match self {
+            Source::Load { .. } => row_key(row, key),
+            Source::New { row: new, .. } => NewRow { sequence: row, ..*new }.row_key(key),
         }
     }
 }
@@ -247,7 +254,7 @@ pub(super) struct Transactions {
 impl Transactions {
     pub(super) fn new(client: &Client, entities: Arc<Entities>, spread: Spread, source: Source) -> Transactions {
         let row = |out: &mut Vec<u8>| {
-            entity(&entities, 0, 0, out, |key| source.partition_key(0, key), |key| row_key(0, key));
+            entity(&entities, 0, 0, out, |key| source.partition_key(0, key), |key| source.row_key(0, key));
         };
         let part = format!(
             "--{CHANGE_SET}\r\nContent-Type: application/http\r\nContent-Transfer-Encoding: binary\r\n\r\n\
@@ -279,7 +286,7 @@ impl Transactions {
         for row in (0..TRANSACTION_ROWS).map(|row| transaction * TRANSACTION_ROWS + row) {
             out.extend_from_slice(&self.part);
             let partition_key = |key: &mut Vec<u8>| self.source.partition_key(row, key);
-            entity(&self.entities, row, 0, out, partition_key, |key| row_key(row, key));
+            entity(&self.entities, row, 0, out, partition_key, |key| self.source.row_key(row, key));
             out.extend_from_slice(b"\r\n");
         }
         out.extend_from_slice(&self.end);
