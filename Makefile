@@ -71,7 +71,7 @@ dist: build ## Build the server as it is shipped: optimized as a whole and by a 
 BENCH = $(CARGO_TARGET_DIR)/dist/bench run --partita $(CARGO_TARGET_DIR)/dist/partita --azurite $(CACHE)/azurite \
 	--data $(CARGO_TARGET_DIR)/bench
 
-bench: setup-bench dist ## Compare with others, about 25 minutes; writes docs/benchmarks. ARGS passes flags.
+bench: setup-bench dist ## Compare with others, about 35 minutes; writes docs/benchmarks. ARGS passes flags.
 	@$(BENCH) --out docs/benchmarks $(ARGS)
 
 bench-quick: setup-bench dist ## Compare with others, less than 3 minutes.

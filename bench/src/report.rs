@@ -10,7 +10,7 @@ use std::fmt::Write;
 pub fn progress(cell: &Cell, workload: &Workload) -> String {
     let rate = if matches!(workload.style, Style::Rows | Style::Alone) { cell.rows } else { cell.operations };
     format!(
-        "  round {} {:<9} {:<17} {:>3} conn {:>10}/s  p50 {:>9}  p99 {:>9}  p99.9 {:>9}  cpu {:>7.1} us  others {:>3.0} %",
+        "  round {} {:<9} {:<20} {:>3} conn {:>10}/s  p50 {:>9}  p99 {:>9}  p99.9 {:>9}  cpu {:>7.1} us  others {:>3.0} %",
         cell.round,
         cell.contestant,
         cell.workload,
