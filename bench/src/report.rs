@@ -90,7 +90,7 @@ fn workloads(results: &Results) -> String {
     )
 }
 
-/// What all in one partition cost Partita and Azurite, which stores partitions too; nothing if that was not measured.
+/// What is left of the rate when all rows are in one partition; nothing if that was not measured.
 fn one_partition(results: &Results) -> String {
     let mut rows =
         vec![["one partition, of the rate in many", "conn", "partita", "azurite"].map(str::to_owned).to_vec()];
@@ -264,6 +264,18 @@ mod tests {
         assert_eq!(micros(2_500_000.0), "2.50 s");
         assert_eq!(spread(Summary { median: 0.75, min: 0.7, max: 0.8 }), "0.75 [0.70-0.80]");
         assert_eq!(spread(Summary { median: 40.0, min: 40.0, max: 40.0 }), "40.0");
+    }
+
+    #[test]
+    fn one_partition_is_held_against_many() {
+        let mut results = sample();
+        assert!(!all_of(&results).contains("Everything in one partition"));
+        let half = |cell: &Cell| Cell { workload: "get-hot".into(), operations: cell.operations / 2.0, ..cell.clone() };
+        let cells: Vec<Cell> = results.cells_of("partita", "get").map(half).collect();
+        results.cells.extend(cells);
+        let text = one_partition(&results);
+        let line = text.lines().find(|line| line.starts_with("point GET, SharedKey")).unwrap();
+        assert_eq!(line.split_whitespace().skip(3).collect::<Vec<_>>(), ["16", "0.50", "-"]);
     }
 
     #[test]
