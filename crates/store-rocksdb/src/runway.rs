@@ -18,6 +18,7 @@ use std::path::Path;
 use std::sync::mpsc::{Receiver, SyncSender};
 
 const STEP_BYTES: usize = 1 << 20;
+static ZEROS: [u8; STEP_BYTES] = [0; STEP_BYTES];
 /// Before the first step, so that whoever writes little has a small folder.
 const FIRST_BYTES: usize = 16 << 10;
 /// Larger groups gain nothing: it is their rows that take the time, and zeros would double them. Those of 64 connections that
@@ -71,7 +72,9 @@ fn extend(folder: &Path, current: &mut Option<(u64, File)>) -> io::Result<()> {
         steps = 2;
     }
     if let Some((_, log)) = current {
-        log.write_all(&vec![0; steps * STEP_BYTES])?;
+        for _ in 0..steps {
+            log.write_all(&ZEROS)?;
+        }
         log.sync_data()?;
     }
     Ok(())
