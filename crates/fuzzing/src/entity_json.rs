@@ -28,7 +28,7 @@ pub fn entity_json(data: &[u8]) {
         Some(KeyField::NotString) | None => String::new(),
     };
     let (partition_key, row_key) = (text(&body.partition_key), text(&body.row_key));
-    if check_limits(&partition_key, &row_key, &body.record).is_err() {
+    if check_limits(&partition_key, &row_key, body.record.as_record()).is_err() {
         return;
     }
     let entity = EntityView {

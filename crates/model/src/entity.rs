@@ -4,7 +4,7 @@ use crate::limits::{
     BINARY_BYTES_MAX, CUSTOM_PROPERTIES_MAX, ENTITY_BYTES_MAX, PROPERTY_NAME_UNITS_MAX, STRING_UNITS_MAX,
 };
 use crate::value::utf16_units;
-use crate::{CorruptRecord, ETag, Record, RecordBuf, ServiceError, StoredValue, Ticks, Value, ValueRef};
+use crate::{CorruptRecord, ETag, Record, ServiceError, StoredValue, Ticks, Value, ValueRef};
 
 /// A named value of an entity.
 #[derive(Clone, Debug, PartialEq)]
@@ -29,10 +29,9 @@ impl From<(&str, Value)> for Property {
 /// ```
 ///
 /// where a unit is one of UTF-16. For a merge these hold for the result.
-pub fn check_limits(partition_key: &str, row_key: &str, record: &RecordBuf) -> Result<(), ServiceError> {
-    let record = record.as_record();
+pub fn check_limits(partition_key: &str, row_key: &str, record: Record<'_>) -> Result<(), ServiceError> {
     let (mut count, mut has_long_name, mut invalid_name) = (0, false, None);
-    // What was written here is whole: there are no errors to pass over.
+    // What was just written is whole: there are no errors to pass over.
     for name in record.names().flatten() {
         count += 1;
         has_long_name |= name.len() > PROPERTY_NAME_UNITS_MAX && utf16_units(name) > PROPERTY_NAME_UNITS_MAX;
@@ -134,9 +133,10 @@ impl<'a> EntityView<'a> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::RecordBuf;
 
     fn check_properties(partition_key: &str, row_key: &str, properties: &[Property]) -> Result<(), ServiceError> {
-        check_limits(partition_key, row_key, &RecordBuf::from(properties))
+        check_limits(partition_key, row_key, RecordBuf::from(properties).as_record())
     }
 
     fn check(properties: &[(&str, Value)]) -> Result<(), &'static str> {

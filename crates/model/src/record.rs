@@ -91,6 +91,11 @@ impl RecordBuf {
         &self.0
     }
 
+    /// Its bytes, without a copy.
+    pub fn into_bytes(self) -> Vec<u8> {
+        self.0
+    }
+
     /// The same, to be read.
     pub fn as_record(&self) -> Record<'_> {
         Record { properties: &self.0[1..] }

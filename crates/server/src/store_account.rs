@@ -153,7 +153,7 @@ impl Writer for StoreWriter {
 impl StoreWriter {
     fn change(&self, entity: &Entity) -> Result<Change> {
         let invalid = |_| Error::Option(format!("{} cannot be stored: a key is not valid.", entity.key()));
-        let record = || RecordBuf::from(&entity.properties);
+        let record = || RecordBuf::from(&entity.properties).into();
         Ok(Change {
             partition_key: PartitionKey::parse(&entity.partition_key).map_err(invalid)?,
             row_key: RowKey::parse(&entity.row_key).map_err(invalid)?,

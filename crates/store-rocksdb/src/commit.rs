@@ -2,9 +2,10 @@
 //! laid out, versions read.
 
 use crate::failure::read_error;
-use crate::format::{split_value, unstamped};
+use crate::format::split_value;
 use crate::recent::{GroupNumber, HashedKey};
 use crate::row_cache::RowCache;
+use bytes::Bytes;
 use partita_store::{Action, Batch, Expect, Result, Space, Version, encode_key};
 use rocksdb::{DB, ReadOptions};
 use tokio::sync::oneshot;
@@ -39,8 +40,8 @@ pub(crate) struct RowChange {
 /// What becomes of a row.
 #[derive(Debug)]
 pub(crate) enum Change {
-    /// The value as it is stored, except for its version.
-    Put(Vec<u8>),
+    /// The value, without its version.
+    Put(Bytes),
     Delete,
     Nothing,
 }
@@ -52,7 +53,7 @@ impl Commit {
         let rows = batch.items.into_iter().map(|item| {
             let key = encode_key(batch.space, &batch.partition, &item.row);
             let change = match item.action {
-                Action::Put(value) => Change::Put(unstamped(&value)),
+                Action::Put(value) => Change::Put(value),
                 Action::Delete => Change::Delete,
                 Action::Nothing => Change::Nothing,
             };
@@ -115,7 +116,7 @@ impl Commit {
 
 impl Change {
     fn bytes(&self) -> usize {
-        if let Change::Put(stored) = self { stored.len() } else { 0 }
+        if let Change::Put(value) = self { value.len() } else { 0 }
     }
 }
 
@@ -129,6 +130,7 @@ pub(crate) fn read_version(database: &DB, key: &[u8], settings: &ReadOptions) ->
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::format::stamp;
     use partita_store::Item;
 
     const ROWS: u8 = 20;
@@ -150,7 +152,8 @@ mod tests {
         let folder = tempfile::tempdir().expect("a temporary folder");
         let database = DB::open_default(folder.path()).expect("a database");
         let key = |row: &[u8]| encode_key(Space(1), b"p", row);
-        let stored = unstamped(b"old");
+        let mut stored = Vec::new();
+        stamp(0, b"old", &mut stored);
         assert_eq!(found(&database), []);
         for beyond in [&[][..], &[ROWS - 1, 0], &[ROWS]] {
             database.put(key(beyond), &stored).expect("it is written");

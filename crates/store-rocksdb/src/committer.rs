@@ -22,6 +22,7 @@ pub(crate) struct Committer<'a> {
     syncs: bool,
     versions: Versions,
     recent: Recent,
+    stored: Vec<u8>,
     last_group: GroupNumber,
     reclaim: Sender<Space>,
     runway: Option<Runway>,
@@ -41,6 +42,7 @@ impl<'a> Committer<'a> {
             syncs: durability == Durability::Sync,
             versions,
             recent: Recent::default(),
+            stored: Vec::new(),
             last_group: 0,
             reclaim,
             runway,
@@ -66,6 +68,7 @@ impl<'a> Committer<'a> {
             counters: &self.shared.counters,
             recent: &mut self.recent,
             versions: &mut self.versions,
+            stored: &mut self.stored,
             prepared: Prepared::with_capacity_bytes(commits.iter().map(Commit::bytes).sum()),
         };
         commits.into_iter().for_each(|commit| group.add(commit));

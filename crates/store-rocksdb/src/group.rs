@@ -28,6 +28,8 @@ pub(crate) struct Group<'a> {
     pub(crate) counters: &'a Counters,
     pub(crate) recent: &'a mut Recent,
     pub(crate) versions: &'a mut Versions,
+    /// Where values are put together.
+    pub(crate) stored: &'a mut Vec<u8>,
     pub(crate) prepared: Prepared,
 }
 
@@ -110,9 +112,9 @@ impl Group<'_> {
         self.prepared.written.push(space);
         for row in rows {
             match row.change {
-                Change::Put(mut stored) => {
-                    stamp(&mut stored, version);
-                    self.prepared.writes.put(&row.key.key, &stored);
+                Change::Put(value) => {
+                    stamp(version, &value, self.stored);
+                    self.prepared.writes.put(&row.key.key, &self.stored);
                     self.prepared.wrote(&row.key);
                     self.recent.note(row.key, Some(version));
                 }
@@ -198,8 +200,15 @@ mod tests {
         let (spaces, counters) = (Spaces::new(), Counters::default());
         let mut versions = Versions::after(1000, Clock::new(|| partita_model::Ticks(0)));
         let prepared = Prepared::with_capacity_bytes(0);
-        let mut group =
-            Group { database, spaces: &spaces, counters: &counters, recent, versions: &mut versions, prepared };
+        let mut group = Group {
+            database,
+            spaces: &spaces,
+            counters: &counters,
+            recent,
+            versions: &mut versions,
+            stored: &mut Vec::new(),
+            prepared,
+        };
         for (batch, found) in batches {
             let (mut commit, _) = Commit::new(batch, &CACHE);
             commit.read_at = read_at;

@@ -12,7 +12,7 @@
 use crate::{Table, TableService, corrupt, service_error};
 use bytes::Bytes;
 use partita_model::limits::CUSTOM_PROPERTIES_MAX;
-use partita_model::{IfMatch, PartitionKey, Record, RecordBuf, RowKey, ServiceError, Ticks, check_limits};
+use partita_model::{IfMatch, PartitionKey, Property, Record, RecordBuf, RowKey, ServiceError, Ticks, check_limits};
 use partita_store::{Action, Batch, Error as StoreError, Expect, Item, Version};
 use std::time::Instant;
 
@@ -31,10 +31,33 @@ pub struct Change {
 #[derive(Clone, Debug)]
 #[allow(missing_docs, reason = "the names are the service's")]
 pub enum ChangeKind {
-    Insert(RecordBuf),
-    Replace(RecordBuf, Option<IfMatch>),
-    Merge(RecordBuf, Option<IfMatch>),
+    Insert(Encoded),
+    Replace(Encoded, Option<IfMatch>),
+    Merge(Encoded, Option<IfMatch>),
     Delete(IfMatch),
+}
+
+/// A record whose bytes are shared: by the change, the store that writes them, and the answer.
+#[derive(Clone, Debug)]
+pub struct Encoded(Bytes);
+
+impl Encoded {
+    /// The properties.
+    pub fn as_record(&self) -> Record<'_> {
+        Record::open(&self.0).expect("it was made of a record")
+    }
+}
+
+impl From<RecordBuf> for Encoded {
+    fn from(record: RecordBuf) -> Encoded {
+        Encoded(record.into_bytes().into())
+    }
+}
+
+impl From<Vec<Property>> for Encoded {
+    fn from(properties: Vec<Property>) -> Encoded {
+        RecordBuf::from(properties).into()
+    }
 }
 
 /// A transaction that was committed.
@@ -97,9 +120,9 @@ impl TableService {
         let mut items = Vec::with_capacity(changes.len());
         for (index, change) in changes.iter().enumerate() {
             let row = RowKey::to_ordered(change.row_key.as_str()).into_owned();
-            let put = |record: &RecordBuf| {
-                check_limits(change.partition_key.as_str(), change.row_key.as_str(), record)?;
-                Ok(Action::Put(Bytes::copy_from_slice(record.as_bytes())))
+            let put = |record: &Encoded| {
+                check_limits(change.partition_key.as_str(), change.row_key.as_str(), record.as_record())?;
+                Ok(Action::Put(record.0.clone()))
             };
             let planned = match &change.kind {
                 ChangeKind::Insert(record) => put(record).map(|put| (Expect::Absent, put)),
@@ -117,7 +140,8 @@ impl TableService {
                         let is_too_many = changes.as_record().stored().count() > CUSTOM_PROPERTIES_MAX;
                         let merged = match &present {
                             Some(row) if !is_too_many => {
-                                Record::open(&row.value).and_then(|record| record.merged(changes.as_record()))
+                                let record = Record::open(&row.value);
+                                record.and_then(|record| record.merged(changes.as_record())).map(Encoded::from)
                             }
                             _ => Ok(changes.clone()),
                         };

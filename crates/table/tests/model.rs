@@ -6,9 +6,9 @@
 
 mod support;
 
-use partita_model::{ETag, IfMatch, Position, Property, RecordBuf, ServiceError, Ticks, Value};
+use partita_model::{ETag, IfMatch, Position, Property, ServiceError, Ticks, Value};
 use partita_odata::Filter;
-use partita_table::{Change, ChangeError, ChangeKind, Table, TableQuery, TableService};
+use partita_table::{Change, ChangeError, ChangeKind, Encoded, Table, TableQuery, TableService};
 use proptest::collection::{btree_map, vec};
 use proptest::prelude::*;
 use proptest::sample::select;
@@ -259,7 +259,7 @@ impl Model {
     }
 }
 
-fn properties_of(record: &RecordBuf) -> Vec<Property> {
+fn properties_of(record: &Encoded) -> Vec<Property> {
     record.as_record().to_properties().expect("a whole record")
 }
 

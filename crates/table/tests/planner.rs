@@ -206,7 +206,7 @@ async fn fill(
     let mut timestamps = BTreeMap::new();
     let mut partitions: BTreeMap<&str, Vec<_>> = BTreeMap::new();
     for ((partition, row), properties) in rows {
-        let insert = change(partition, row, ChangeKind::Insert(properties.into()));
+        let insert = change(partition, row, ChangeKind::Insert(properties.clone().into()));
         partitions.entry(partition).or_default().push((row, insert));
     }
     for (partition, inserts) in partitions {
@@ -366,7 +366,7 @@ fn what_is_remembered_of_rows_changes_nothing_but_the_cost() {
                     outcome = outcome.and(check(&service, &table, &rows, &timestamps, question).await);
                 }
                 let (partition, row) = many(*number);
-                let replace = change(&partition, &row, ChangeKind::Replace(properties.into(), None));
+                let replace = change(&partition, &row, ChangeKind::Replace(properties.clone().into(), None));
                 let timestamp = apply_one(&service, &table, replace).await.expect("a row that is there");
                 timestamps.insert(many(*number), timestamp);
                 rows.insert(many(*number), properties.clone());

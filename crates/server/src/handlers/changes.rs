@@ -219,7 +219,7 @@ impl Draft {
             }
         };
         ctx.access.check_keys(partition_key.as_str(), row_key.as_str())?;
-        let record = self.record;
+        let record = self.record.into();
         let kind = match (self.answer.verb, self.if_match) {
             (ChangeVerb::Insert, _) => ChangeKind::Insert(record),
             (ChangeVerb::Replace | ChangeVerb::InsertOrReplace, if_match) => ChangeKind::Replace(record, if_match),
