@@ -9,7 +9,7 @@ use crate::load::{self, Link, Plan};
 use crate::machine::{self, CpuTime, Machine};
 use crate::process::Folder;
 use crate::results::{Cell, Figure, Results, Version};
-use crate::workloads::{Group, Style, Workload, groups};
+use crate::workloads::{BESIDE_ROWS, Group, Style, Workload, groups};
 use crate::{Result, report};
 use partita_model::Ticks;
 use std::path::PathBuf;
@@ -96,6 +96,13 @@ fn remark(results: &mut Results, text: String) {
     results.remarks.push(text);
 }
 
+/// A server that is filled. What is dropped first stands first.
+struct Site {
+    stage: Box<dyn Stage>,
+    server: Server,
+    folder: Folder,
+}
+
 /// One contestant in one group of one round.
 struct Visit<'a> {
     options: &'a Options,
@@ -114,8 +121,39 @@ impl Visit<'_> {
         if workloads.is_empty() {
             return Ok(());
         }
-        let folder = Folder::new(self.contestant.folder(&self.options.data))?;
-        let mut server = self.contestant.start(folder.path(), false)?;
+        let mut site = self.open("", rows, entities)?;
+        let mut beside = match self.group.beside.filter(|_| workloads[0].name == self.group.workloads[0].name) {
+            Some(workload) => Some((workload, self.open("-beside", BESIDE_ROWS, entities)?)),
+            None => None,
+        };
+        if self.group.is_weighed {
+            machine::wait_until_quiet(|| site.server.family());
+        }
+        for workload in workloads {
+            let alone = [1];
+            let connections = if workload.style == Style::Alone { &alone } else { self.options.connections.as_slice() };
+            for &connections in connections {
+                self.measure_or_tell(workload, connections, &mut site)?;
+                if let Some((workload, site)) = &mut beside {
+                    self.measure_or_tell(workload, connections, site)?;
+                }
+            }
+            if let Some((_, site)) = beside.take() {
+                site.server.stop()?;
+            }
+        }
+        match self.group.is_weighed {
+            true => self.weigh(site),
+            false => site.server.stop(),
+        }
+    }
+
+    /// Starts a server and fills it, in the usual folder or one whose name ends in something else.
+    fn open(&mut self, ending: &str, rows: usize, entities: &Arc<Entities>) -> Result<Site> {
+        let mut path = self.contestant.folder(&self.options.data);
+        path.as_mut_os_string().push(ending);
+        let folder = Folder::new(path)?;
+        let server = self.contestant.start(folder.path(), false)?;
         self.figure("start ms", server.ready_after.as_secs_f64() * 1e3);
         self.memory("idle", &server);
         if let Some(bytes) = self.contestant.binary_bytes() {
@@ -124,26 +162,19 @@ impl Visit<'_> {
         let (tables, path) = (self.group.tables.to_vec(), folder.path().to_owned());
         let content = Content { entities: entities.clone(), rows, tables, folder: path };
         let stage = self.contestant.fill(&server, &content)?;
-        if self.group.is_weighed {
-            machine::wait_until_quiet(|| server.family());
-        }
-        for workload in workloads {
-            let alone = [1];
-            let connections = if workload.style == Style::Alone { &alone } else { self.options.connections.as_slice() };
-            for &connections in connections {
-                if let Err(error) = self.measure(workload, connections, &*stage, &server) {
-                    let words = format!("{} on {connections} connections: {error}", workload.name);
-                    if !server.is_alive() {
-                        return Err(format!("{words}; it ended").into());
-                    }
-                    self.failed(&words);
-                }
+        Ok(Site { stage, server, folder })
+    }
+
+    /// An error only if the server has ended.
+    fn measure_or_tell(&mut self, workload: &Workload, connections: usize, site: &mut Site) -> Result<()> {
+        if let Err(error) = self.measure(workload, connections, &*site.stage, &site.server) {
+            let words = format!("{} on {connections} connections: {error}", workload.name);
+            if !site.server.is_alive() {
+                return Err(format!("{words}; it ended").into());
             }
+            self.failed(&words);
         }
-        match self.group.is_weighed {
-            true => self.weigh(server, &folder),
-            false => server.stop(),
-        }
+        Ok(())
     }
 
     fn measure(&mut self, workload: &Workload, connections: usize, stage: &dyn Stage, server: &Server) -> Result<()> {
@@ -218,7 +249,7 @@ impl Visit<'_> {
     }
 
     /// Memory, disk, and what it takes to start with all these rows.
-    fn weigh(&mut self, server: Server, folder: &Folder) -> Result<()> {
+    fn weigh(&mut self, Site { server, folder, .. }: Site) -> Result<()> {
         let size = if self.group.rows >= 1_000_000 { "1m" } else { "100k" };
         self.memory(size, &server);
         self.figure(&format!("disk {size} bytes"), machine::disk(folder.path()) as f64);

@@ -96,6 +96,9 @@ pub struct Group {
     pub tables: &'static [Spread],
     /// What is measured, in this order.
     pub workloads: &'static [Workload],
+    /// What the first of them is held against: measured by turns with it, on another server of the same kind with
+    /// [`BESIDE_ROWS`] rows. What a minute ago was measured may have been measured on a faster machine.
+    pub beside: Option<Workload>,
     /// Whether memory, disk and restarts are measured afterwards.
     pub is_weighed: bool,
 }
@@ -156,6 +159,12 @@ const OF_100K: &[Workload] = &[
     many("filter-100k", "rows filtered of 100,000", Action::Filter, Style::Alone),
 ];
 
+/// How many rows the server has that a large one is held against.
+pub const BESIDE_ROWS: usize = 10_000;
+
+const BESIDE_1M: Workload =
+    many("get-beside-1m", "point GET of 10,000, by turns with a million", GET, Style::Operations);
+
 const OF_1M: &[Workload] = &[
     many("get-1m", "point GET of 1,000,000", GET, Style::Operations),
     many("filter-1m", "rows filtered of 1,000,000", Action::Filter, Style::Alone),
@@ -168,20 +177,33 @@ pub fn groups(quick: bool) -> Vec<Group> {
             rows: 10_000,
             tables: &[Spread::Partitions, Spread::Hot],
             workloads: READS_AND_CHANGES,
+            beside: None,
             is_weighed: false,
         },
-        Group { rows: 0, tables: &[Spread::Partitions, Spread::Hot], workloads: INSERTS, is_weighed: false },
-        Group { rows: 100_000, tables: &[Spread::Partitions], workloads: OF_100K, is_weighed: true },
+        Group {
+            rows: 0,
+            tables: &[Spread::Partitions, Spread::Hot],
+            workloads: INSERTS,
+            beside: None,
+            is_weighed: false,
+        },
+        Group { rows: 100_000, tables: &[Spread::Partitions], workloads: OF_100K, beside: None, is_weighed: true },
     ];
     if !quick {
-        groups.push(Group { rows: 1_000_000, tables: &[Spread::Partitions], workloads: OF_1M, is_weighed: true });
+        groups.push(Group {
+            rows: 1_000_000,
+            tables: &[Spread::Partitions],
+            workloads: OF_1M,
+            beside: Some(BESIDE_1M),
+            is_weighed: true,
+        });
     }
     groups
 }
 
 /// All workloads.
 pub fn all() -> impl Iterator<Item = Workload> {
-    [READS_AND_CHANGES, INSERTS, OF_100K, OF_1M].into_iter().flatten().copied()
+    [READS_AND_CHANGES, INSERTS, OF_100K, OF_1M, &[BESIDE_1M]].into_iter().flatten().copied()
 }
 
 #[cfg(test)]
