@@ -8,6 +8,7 @@ use crate::options::{Durability, Options};
 use rocksdb::{
     BlockBasedOptions, Cache, ChecksumType, DBCompressionType, DBRecoveryMode, LogLevel, ReadOptions, WriteOptions,
 };
+use std::thread::available_parallelism;
 
 const KIB: usize = 1 << 10;
 const MIB: usize = 1 << 20;
@@ -19,6 +20,10 @@ const ROW_CACHE_PERCENT: usize = 40;
 const COLUMN_PERCENT: usize = 10;
 /// Which part of it is for the places of rows: of the default, for a million and a quarter.
 const PLACE_PERCENT: usize = 25;
+
+/// How many tables that were just written are merged with the others at once.
+const NEW_TABLES_MERGED: i32 = 12;
+const MERGE_THREADS_MAX: usize = 4;
 
 /// A part of each write buffer that tells which keys are not in it, so that most reads need not look: a hundred bits for a
 /// row of a kilobyte, twenty for one of two hundred bytes. It is there from the start, also while the server is idle.
@@ -35,6 +40,7 @@ pub(crate) fn database(options: &Options) -> Result<rocksdb::Options, rocksdb::E
     tables(
         &mut settings,
         options.cache_bytes - row_cache_bytes(options) - column_bytes(options) - place_bytes(options),
+        options.write_buffer_bytes,
     );
     tidiness(&mut settings);
     Ok(settings)
@@ -89,6 +95,9 @@ fn memory_and_files(settings: &mut rocksdb::Options, write_buffer_bytes: usize) 
     // Memory is taken in pieces of this size; an idle store holds one.
     settings.set_arena_block_size(256 * KIB);
     settings.set_max_background_jobs(2);
+    // A merge is cut into pieces for all cores. It takes much memory that was free before, which the host of a virtual machine is
+    // slow to give: one thread is then too slow for the writers, who wait while the other cores have nothing to do.
+    settings.set_max_subcompactions(available_parallelism().map_or(1, usize::from).min(MERGE_THREADS_MAX) as u32);
     // Below the common limit of 1,024 per process, with room for connections. Without a limit every file would be opened
     // at the start. It also bounds what index and filters take, see below.
     settings.set_max_open_files(512);
@@ -96,17 +105,16 @@ fn memory_and_files(settings: &mut rocksdb::Options, write_buffer_bytes: usize) 
     settings.set_avoid_unnecessary_blocking_io(true);
 }
 
-fn tables(settings: &mut rocksdb::Options, cache_bytes: usize) {
+fn tables(settings: &mut rocksdb::Options, cache_bytes: usize, write_buffer_bytes: usize) {
     // Not compressed: to unpack a block costs more than all else that is done to its rows. With LZ4 files take 0.6 of the
     // space, but a row that is not in a cache costs 1.6 times as much to read and a scan twice as much.
     settings.set_compression_type(DBCompressionType::None);
     settings.set_level_compaction_dynamic_level_bytes(true);
-    // So many new tables are merged at once, or as much as they may hold together, which has to grow with their number. Of
-    // transactions that are written for ten seconds, 1.15 times as many fit into a second as with half of both, and a single
-    // one takes 0.83 of the processor time; with 24 tables and a gigabyte merging falls behind, and writers wait 75 ms now and then.
-    // Ranges of rows and inserts do not show it.
-    settings.set_level_zero_file_num_compaction_trigger(16);
-    settings.set_max_bytes_for_level_base(512 * MIB as u64);
+    // So many new tables are merged at once, or as much as they hold together, which has to grow with their number. Ranges of
+    // rows and inserts do not show it. With 8 tables transactions take a twentieth more processor time; with 16 or more
+    // merging falls behind, and writers wait for it.
+    settings.set_level_zero_file_num_compaction_trigger(NEW_TABLES_MERGED);
+    settings.set_max_bytes_for_level_base(NEW_TABLES_MERGED as u64 * write_buffer_bytes as u64);
 
     let mut tables = BlockBasedOptions::default();
     tables.set_block_cache(&Cache::new_hyper_clock_cache(cache_bytes, 0));
