@@ -184,14 +184,15 @@ fn unit(name: &str, value: f64) -> String {
 }
 
 fn goal_lines(results: &Results) -> String {
-    let mut rows = vec![["goal", "wanted", "measured", ""].map(str::to_owned).to_vec()];
+    let mut rows = vec![["goal", "wanted", "measured", "ceiling", ""].map(str::to_owned).to_vec()];
     for goal in goals(results) {
         let verdict = match goal.verdict {
             Verdict::Reached => "reached",
             Verdict::Missed => "MISSED",
             Verdict::NotMeasured => "not measured",
         };
-        rows.push(vec![goal.title, goal.wanted, goal.measured, verdict.to_owned()]);
+        let ceiling = goal.ceiling.unwrap_or_else(|| "-".to_owned());
+        rows.push(vec![goal.title, goal.wanted, goal.measured, ceiling, verdict.to_owned()]);
     }
     format!("Goals\n\n{}", table(&rows))
 }

@@ -14,6 +14,7 @@ use std::fmt::Write;
 use std::time::{Duration, SystemTime};
 
 pub use target::Target;
+pub(crate) use writes::TRANSACTION_ROWS;
 
 /// The account everybody has on their own machine.
 pub const ACCOUNT: &str = "devstoreaccount1";

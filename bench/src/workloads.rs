@@ -44,6 +44,8 @@ impl Work {
     pub const POINT_READ: Work = Work::in_many(Action::Get(Auth::SharedKey));
     /// Inserts, in which everybody takes part.
     pub const INSERT: Work = Work::in_many(Action::Insert);
+    /// Transactions, for which there is a ceiling.
+    pub const TRANSACTION: Work = Work::in_many(Action::Transaction);
 
     /// With rows of many partitions.
     pub const fn in_many(action: Action) -> Work {

@@ -5,14 +5,14 @@
 //! place: the least that it costs if rows are in no processor's cache.
 //!
 //! What it is sent it writes to a file as it came, all that has come meanwhile at once, and answers when that is synced: the
-//! least that a durable insert costs over HTTP. Nobody could find a row in that file.
+//! least that a durable insert or transaction costs over HTTP. Nobody could find a row in that file.
 
 use super::{Content, Contestant, Server, Stage, TakesPart, table_service};
 use crate::Result;
 use crate::client::connect;
 use crate::entity::Rng;
 use crate::process::Process;
-use crate::table::Target;
+use crate::table::{TRANSACTION_ROWS, Target};
 use crate::wire::Wire;
 use crate::workloads::Work;
 use bytes::Bytes;
@@ -27,11 +27,16 @@ use std::net::{SocketAddr, TcpStream};
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
-use std::sync::{Mutex, PoisonError, mpsc};
+use std::sync::{LazyLock, Mutex, PoisonError, mpsc};
 use tokio::net::TcpListener;
 use tokio::runtime::Builder;
 use tokio::sync::oneshot;
 
+/// The answer to a transaction: as many parts, as long, as a table service writes.
+static BATCH_ANSWER: LazyLock<String> = LazyLock::new(|| {
+    let line = "X-Content: 0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef\r\n";
+    format!("HTTP/1.1 204 No Content\r\n{}\r\n", line.repeat(7)).repeat(TRANSACTION_ROWS)
+});
 /// So many rows or fewer are one fixed answer.
 const FIXED_ROWS_MAX: usize = 10_000;
 static ROW: [u8; 1024] = [b'x'; 1024];
@@ -53,7 +58,7 @@ impl Contestant for Hyper {
 
     fn takes_part(&self, work: Work, _: usize) -> TakesPart {
         match work {
-            Work::POINT_READ | Work::INSERT => TakesPart::Yes,
+            Work::POINT_READ | Work::INSERT | Work::TRANSACTION => TakesPart::Yes,
             _ => TakesPart::No,
         }
     }
@@ -85,8 +90,8 @@ struct Fixed {
 impl Stage for Fixed {
     fn connect(&self, work: Work, connection: usize, connections: usize) -> Result<(TcpStream, Box<dyn Wire>)> {
         let wire = match work {
-            Work::INSERT => self.target.wire(work, connection, connections),
-            _ => self.target.any_get(),
+            Work::POINT_READ => self.target.any_get(),
+            _ => self.target.wire(work, connection, connections),
         };
         Ok((connect(self.address)?, wire))
     }
@@ -128,10 +133,16 @@ pub fn serve(folder: &Path) -> Result<()> {
 
 async fn answer(request: Request<Incoming>, source: &Source, log: &Log) -> Result<Response<Full<Bytes>>> {
     if request.method() == Method::POST {
+        let is_batch = request.uri().path().ends_with("$batch");
         let body = request.into_body().collect().await?.to_bytes();
         let (synced, is_synced) = oneshot::channel();
         log.send((body, synced))?;
         is_synced.await?;
+        if is_batch {
+            let mut response = Response::new(Full::new(Bytes::from_static(BATCH_ANSWER.as_bytes())));
+            *response.status_mut() = StatusCode::ACCEPTED;
+            return Ok(response);
+        }
         let mut response = Response::new(Full::default());
         *response.status_mut() = StatusCode::NO_CONTENT;
         return Ok(response);

@@ -11,7 +11,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
 /// Changes of one transaction, the most the service takes.
-pub(super) const TRANSACTION_ROWS: usize = 100;
+pub(crate) const TRANSACTION_ROWS: usize = 100;
 const BATCH: &str = "batch_0f6c1c7a-2f0e-4a3c-8c1b-5d9e7a64b3f2";
 const CHANGE_SET: &str = "changeset_6f1f2c5e-59a1-4f3b-9d7e-0a5c1e2b7d44";
 
