@@ -105,7 +105,7 @@ fn rows_in(folder: &Path) -> PathBuf {
 /// Serves until it is killed, on threads that are laid out as Partita's: rows of the file if there is one when a client
 /// connects, otherwise a fixed one.
 pub fn serve(folder: &Path) -> Result<()> {
-    let count = std::thread::available_parallelism().map_or(1, usize::from);
+    let count = std::thread::available_parallelism().map_or(1, usize::from) + 1;
     let let_others_finish = || partita_scheduling::let_others_finish().unwrap_or_default();
     let worker =
         |_| Builder::new_multi_thread().worker_threads(1).on_thread_start(let_others_finish).enable_all().build();
