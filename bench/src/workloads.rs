@@ -164,8 +164,7 @@ const OF_100K: &[Workload] = &[
 /// How many rows the server has that a large one is held against.
 pub const BESIDE_ROWS: usize = 10_000;
 
-const BESIDE_1M: Workload =
-    many("get-beside-1m", "point GET of 10,000, by turns with a million", GET, Style::Operations);
+const BESIDE_1M: Workload = many("get-beside-1m", "point GET of 10,000, by turns", GET, Style::Operations);
 
 const OF_1M: &[Workload] = &[
     many("get-1m", "point GET of 1,000,000", GET, Style::Operations),
