@@ -87,11 +87,6 @@ impl RecordBuf {
     }
 
     /// Its bytes, which [`Record::open`] takes.
-    pub fn as_bytes(&self) -> &[u8] {
-        &self.0
-    }
-
-    /// Its bytes, without a copy.
     pub fn into_bytes(self) -> Vec<u8> {
         self.0
     }

@@ -9,6 +9,7 @@ use crate::{
     Action, Batch, Clock, Error, Result, Row, RowRef, Scan, ScanEnd, Space, Step, Store, Version, Versions, Visitor,
 };
 use async_trait::async_trait;
+use bytes::Bytes;
 use partita_model::Position;
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::{PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
@@ -99,6 +100,8 @@ impl State {
             let position = Position::new(batch.partition.as_slice(), item.row);
             match item.action {
                 Action::Put(value) => {
+                    // Kept for long, and the writer may have made more room for it than it needed.
+                    let value = Bytes::copy_from_slice(&value);
                     rows.insert(position, Row { version, value });
                 }
                 Action::Delete => {
