@@ -26,6 +26,7 @@ pub mod report;
 pub mod results;
 pub mod run;
 pub mod table;
+pub mod used_memory;
 pub mod wire;
 pub mod workloads;
 

@@ -40,6 +40,11 @@ impl Machine {
     }
 }
 
+/// Bytes of memory that nobody uses, not even for files that were read.
+pub fn free_memory() -> u64 {
+    1024 * kib(&read_to_string("/proc/meminfo").unwrap_or_default(), "MemFree:")
+}
+
 /// Memory a process holds.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Memory {

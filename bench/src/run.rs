@@ -9,6 +9,7 @@ use crate::load::{self, Link, Plan};
 use crate::machine::{self, CpuTime, Machine};
 use crate::process::Folder;
 use crate::results::{Cell, Figure, Results, Version};
+use crate::used_memory::UsedMemory;
 use crate::workloads::{BESIDE_ROWS, Group, Style, Workload, groups};
 use crate::{Result, report};
 use partita_model::Ticks;
@@ -76,17 +77,20 @@ pub fn run(options: &Options) -> Result<Results> {
         }
     }
     let entities = Arc::new(Entities::new(SEED));
+    let memory = UsedMemory::new(&options.data.join("memory"))?;
     for round in 1..=options.rounds {
         for group in groups(options.quick) {
             for turn in 0..contestants.len() {
                 let contestant = &*contestants[(turn + round - 1) % contestants.len()];
-                let mut visit = Visit { options, contestant, round, group: &group, results: &mut results };
+                let (group, results) = (&group, &mut results);
+                let mut visit = Visit { options, memory: &memory, contestant, round, group, results };
                 if let Err(error) = visit.run(&entities) {
                     visit.failed(&error.to_string());
                 }
             }
         }
     }
+    drop(memory);
     let _ = std::fs::remove_dir(&options.data);
     Ok(results)
 }
@@ -106,6 +110,7 @@ struct Site {
 /// One contestant in one group of one round.
 struct Visit<'a> {
     options: &'a Options,
+    memory: &'a UsedMemory,
     contestant: &'a dyn Contestant,
     round: usize,
     group: &'a Group,
@@ -153,6 +158,7 @@ impl Visit<'_> {
         let mut path = self.contestant.folder(&self.options.data);
         path.as_mut_os_string().push(ending);
         let folder = Folder::new(path)?;
+        self.memory.fill()?;
         let server = self.contestant.start(folder.path(), false)?;
         self.figure("start ms", server.ready_after.as_secs_f64() * 1e3);
         self.memory("idle", &server);
@@ -210,6 +216,7 @@ impl Visit<'_> {
             },
             _ => None,
         };
+        self.memory.fill()?;
         let link = |connection: usize| {
             let (stream, wire) = stage.connect(workload.work, connection, connections)?;
             Ok(Link { stream, wire, is_measured: workload.work.measures(connection) })
