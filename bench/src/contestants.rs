@@ -154,6 +154,8 @@ pub struct Programs {
     pub partita: PathBuf,
     /// The folder with the `node_modules` of Azurite.
     pub azurite: PathBuf,
+    /// Whether Azurite is told not to print a line for each request, as it does by itself.
+    pub azurite_is_silent: bool,
 }
 
 /// All of them, in the order in which they are shown.
@@ -163,7 +165,7 @@ pub fn all(programs: &Programs) -> Vec<Box<dyn Contestant>> {
         Box::new(hyper::Hyper),
         Box::new(redis::Redis),
         Box::new(postgres::Postgres),
-        Box::new(azurite::Azurite { folder: programs.azurite.clone() }),
+        Box::new(azurite::Azurite { folder: programs.azurite.clone(), is_silent: programs.azurite_is_silent }),
         Box::new(postgres_store::PostgresStore { binary: programs.partita.clone(), nodes: 1 }),
         Box::new(postgres_store::PostgresStore { binary: programs.partita.clone(), nodes: 2 }),
         Box::new(postgres_store::PostgresStore { binary: programs.partita.clone(), nodes: 3 }),

@@ -52,6 +52,9 @@ struct RunArguments {
     /// The folder with the node_modules of Azurite.
     #[arg(long, value_name = "FOLDER")]
     azurite: PathBuf,
+    /// Keep Azurite from printing a line for each request, which it does unless it is told not to.
+    #[arg(long)]
+    azurite_silent: bool,
     /// Where servers keep their data meanwhile; not in memory, or durability costs nothing.
     #[arg(long, value_name = "FOLDER")]
     data: PathBuf,
@@ -114,7 +117,11 @@ fn measure(arguments: RunArguments) -> Result<()> {
         only: arguments.only,
         workloads: arguments.workloads,
         data: std::path::absolute(arguments.data)?,
-        programs: Programs { partita: arguments.partita, azurite: std::path::absolute(arguments.azurite)? },
+        programs: Programs {
+            partita: arguments.partita,
+            azurite: std::path::absolute(arguments.azurite)?,
+            azurite_is_silent: arguments.azurite_silent,
+        },
     };
     process::clean_up_when_interrupted()?;
     std::fs::create_dir_all(&out)?;

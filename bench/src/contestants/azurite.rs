@@ -16,6 +16,8 @@ const ROWS_MAX: usize = 300_000;
 
 pub(super) struct Azurite {
     pub(super) folder: PathBuf,
+    /// Whether it is told not to print a line for each request, which nobody reads here.
+    pub(super) is_silent: bool,
 }
 
 impl Contestant for Azurite {
@@ -28,7 +30,8 @@ impl Contestant for Azurite {
         let text = std::fs::read_to_string(path).map_err(|error| format!("its package is not installed: {error}"))?;
         let package: serde_json::Value = serde_json::from_str(&text)?;
         let node = super::version_line(Path::new("node"), "--version")?;
-        Ok(format!("Azurite {} on Node {node}", package["version"].as_str().unwrap_or("of no version")))
+        let silent = if self.is_silent { ", --silent" } else { "" };
+        Ok(format!("Azurite {} on Node {node}{silent}", package["version"].as_str().unwrap_or("of no version")))
     }
 
     fn takes_part(&self, _: Work, rows: usize) -> TakesPart {
@@ -39,7 +42,7 @@ impl Contestant for Azurite {
         let port = free_port()?;
         let mut command = Command::new(self.folder.join("node_modules/.bin/azurite-table"));
         command.args(["--tableHost", "127.0.0.1", "--tablePort", &port.to_string(), "--location"]).arg(folder);
-        command.args(["--disableTelemetry", "--silent", "--skipApiVersionCheck"]);
+        command.args(["--disableTelemetry", "--skipApiVersionCheck"]).args(self.is_silent.then_some("--silent"));
         let process = Process::start(command.stdout(Stdio::null()).stderr(Stdio::null()))?;
         table_service::first_answer(process, SocketAddr::from(([127, 0, 0, 1], port)), has_rows)
     }

@@ -51,7 +51,7 @@ pub(super) fn start_node(binary: &Path, flag: &str, place: &OsStr) -> Result<Nod
             command.env_remove(name);
         }
     }
-    command.args(["--tableHost", "127.0.0.1", "--tablePort", "0", "--admin-port", "0", "--silent", flag]);
+    command.args(["--tableHost", "127.0.0.1", "--tablePort", "0", "--admin-port", "0", flag]);
     command.arg(place).stdout(Stdio::piped());
     let mut process = Process::start(&mut command)?;
     let address = process.wait_for_line("successfully listens on http://")?.parse()?;
