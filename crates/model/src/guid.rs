@@ -6,6 +6,21 @@ use std::fmt;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Guid(pub [u8; 16]);
 
+/// What is not the value of a digit, whatever is set besides.
+const NO_DIGIT: u8 = 0xFF;
+
+/// The values of hexadecimal digits.
+const DIGITS: [u8; 256] = {
+    let (mut digits, mut byte) = ([NO_DIGIT; 256], 0);
+    while byte < digits.len() {
+        if let Some(value) = char::to_digit(byte as u8 as char, 16) {
+            digits[byte] = value as u8;
+        }
+        byte += 1;
+    }
+    digits
+};
+
 impl Guid {
     /// Reads `8-4-4-4-12` hexadecimal digits of either case.
     pub fn parse(text: &str) -> Option<Guid> {
@@ -15,12 +30,14 @@ impl Guid {
         if [8, 13, 18, 23].iter().any(|&at| text[at] != b'-') {
             return None;
         }
-        let digit = |at: usize| char::from(text[at]).to_digit(16);
-        let mut bytes = [0; 16];
+        let digit = |at: usize| DIGITS[usize::from(text[at])];
+        let (mut bytes, mut all) = ([0; 16], 0);
         for (byte, at) in bytes.iter_mut().zip(PLACES) {
-            *byte = (digit(at)? * 16 + digit(at + 1)?) as u8;
+            let (high, low) = (digit(at), digit(at + 1));
+            *byte = high << 4 | low & 0x0F;
+            all |= high | low;
         }
-        Some(Guid(bytes))
+        (all != NO_DIGIT).then_some(Guid(bytes))
     }
 }
 

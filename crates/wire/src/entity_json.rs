@@ -6,6 +6,7 @@
 
 mod decode;
 mod double;
+mod flat;
 mod members;
 mod select;
 mod write;

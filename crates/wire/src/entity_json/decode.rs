@@ -1,9 +1,10 @@
 //! Request bodies: what a client wants stored.
 //!
-//! The members are collected first, as slices of the body, because `Name@odata.type` may stand on either side of the
-//! value it speaks of. Numbers stay as they were written until their type is known; their digits are read by the standard
-//! library, which rounds exactly.
+//! [`flat`] reads what programs write, and leaves everything else. Here the members are collected first, as slices of the body,
+//! because `Name@odata.type` may stand anywhere. Numbers stay as they were written until their type is known; their digits
+//! are read by the standard library, which rounds exactly.
 
+use super::flat;
 use super::members::{self, MEMBERS_MAX, Member, Token};
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
@@ -12,7 +13,7 @@ use std::borrow::Cow;
 use std::fmt;
 
 /// Ends the name of a member that gives the type of another.
-const TYPE_SUFFIX: &str = "@odata.type";
+pub(super) const TYPE_SUFFIX: &str = "@odata.type";
 
 /// How much of a client's text an error quotes, in characters.
 const QUOTED_CHARS_MAX: usize = 64;
@@ -50,6 +51,14 @@ pub enum KeyField {
 /// assert_eq!(body.record, properties.into());
 /// ```
 pub fn decode(body: &[u8]) -> Result<EntityBody, ServiceError> {
+    match std::str::from_utf8(body).ok().and_then(flat::read) {
+        Some(entity) => Ok(entity),
+        None => decode_any(body),
+    }
+}
+
+/// Reads any body, and says what is wrong with it.
+pub(super) fn decode_any(body: &[u8]) -> Result<EntityBody, ServiceError> {
     let members = Members::read(body)?;
     let record = RecordBuf::with_capacity(body.len());
     let mut entity = EntityBody { partition_key: None, row_key: None, record };
@@ -200,25 +209,37 @@ impl<'a> Members<'a> {
 
 /// A name that several members have.
 fn repeated_name<'m>(list: &'m [Member<'_>]) -> Option<&'m str> {
-    // A hash of a few bytes tells nearly always that no two of some twenty names are equal.
-    let mut seen = [0_u64; 64];
-    let mut is_new = |name: &str| {
-        let (first, last) = (name.bytes().next().unwrap_or(0), name.bytes().next_back().unwrap_or(0));
-        let middle = name.as_bytes().get(name.len() / 2).copied().unwrap_or(0);
-        let mixed = [first, middle, last, name.len() as u8];
-        let hash = u32::from_le_bytes(mixed).wrapping_mul(0x9E37_79B1) >> 20;
-        let (word, bit) = (&mut seen[hash as usize / 64], 1 << (hash % 64));
-        let is_new = *word & bit == 0;
-        *word |= bit;
-        is_new
-    };
-    if list.iter().all(|member| is_new(&member.name)) {
+    let mut seen = Names::default();
+    if list.iter().all(|member| seen.add(&member.name).is_some()) {
         return None;
     }
     // Any order brings equal names together. Lengths differ mostly, and are compared in no time.
     let mut names: Vec<(usize, &str)> = list.iter().map(|member| (member.name.len(), &*member.name)).collect();
     names.sort_unstable();
     names.windows(2).find(|pair| pair[0] == pair[1]).map(|pair| pair[0].1)
+}
+
+/// The names of the members that were met, each a hash of a few bytes: of some twenty it is nearly always seen that they differ.
+pub(super) struct Names([u64; 64]);
+
+impl Default for Names {
+    fn default() -> Names {
+        Names([0; 64])
+    }
+}
+
+impl Names {
+    /// Adds a name, if it is certain that it was not met before.
+    pub(super) fn add(&mut self, name: &str) -> Option<()> {
+        let (first, last) = (name.bytes().next().unwrap_or(0), name.bytes().next_back().unwrap_or(0));
+        let middle = name.as_bytes().get(name.len() / 2).copied().unwrap_or(0);
+        let mixed = [first, middle, last, name.len() as u8];
+        let hash = u32::from_le_bytes(mixed).wrapping_mul(0x9E37_79B1) >> 20;
+        let (word, bit) = (&mut self.0[hash as usize / 64], 1 << (hash % 64));
+        let is_new = *word & bit == 0;
+        *word |= bit;
+        is_new.then_some(())
+    }
 }
 
 /// The places before and after a member.
@@ -232,11 +253,10 @@ fn annotated<'m>(member: &'m Member<'_>) -> Option<&'m str> {
 }
 
 /// The value of a JSON number. Without a type, an integer that fits is an Int32 and every other number a Double.
-fn number(raw: &str, edm: Option<EdmType>) -> Option<Value> {
-    let is_integer = !raw.bytes().any(|byte| matches!(byte, b'.' | b'e' | b'E'));
+pub(super) fn number(raw: &str, edm: Option<EdmType>) -> Option<Value> {
     match edm {
-        None if is_integer => raw.parse().map(Value::Int32).ok().or_else(|| double(raw)),
-        None | Some(EdmType::Double) => double(raw),
+        None => raw.parse().map(Value::Int32).ok().or_else(|| double(raw)),
+        Some(EdmType::Double) => double(raw),
         Some(EdmType::Int32) => raw.parse().map(Value::Int32).ok(),
         Some(EdmType::Int64) => raw.parse().map(Value::Int64).ok(),
         Some(_) => None,
@@ -253,7 +273,7 @@ pub fn parse_value(text: &str, edm: EdmType) -> Option<Value> {
 }
 
 /// The value of a JSON string annotated with a type other than String and DateTime.
-fn typed_text(text: &str, edm: EdmType) -> Option<Value> {
+pub(super) fn typed_text(text: &str, edm: EdmType) -> Option<Value> {
     match edm {
         EdmType::Binary => STANDARD.decode(text).map(Value::Binary).ok(),
         // Python writes "False" when it is given a pair of value and type.
@@ -262,7 +282,11 @@ fn typed_text(text: &str, edm: EdmType) -> Option<Value> {
             "NaN" => Some(Value::Double(f64::NAN)),
             "Infinity" => Some(Value::Double(f64::INFINITY)),
             "-Infinity" => Some(Value::Double(f64::NEG_INFINITY)),
-            _ => double(text),
+            // The words the standard library also takes for numbers, such as `inf`, are not among these characters.
+            _ if text.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'+' | b'-' | b'.' | b'e' | b'E')) => {
+                double(text)
+            }
+            _ => None,
         },
         EdmType::Guid => Guid::parse(text).map(Value::Guid),
         EdmType::Int32 => text.parse().map(Value::Int32).ok(),
@@ -271,11 +295,9 @@ fn typed_text(text: &str, edm: EdmType) -> Option<Value> {
     }
 }
 
-/// A finite number. The words the standard library also takes for one, such as `inf`, are not among these characters.
+/// A finite number.
 fn double(text: &str) -> Option<Value> {
-    let is_numeric = text.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'+' | b'-' | b'.' | b'e' | b'E'));
-    let value = text.parse::<f64>().ok().filter(|value| is_numeric && value.is_finite())?;
-    Some(Value::Double(value))
+    text.parse().ok().filter(|value: &f64| value.is_finite()).map(Value::Double)
 }
 
 /// Whether brackets outside strings nest deeper than an entity could. Members that are ignored may hold anything.
