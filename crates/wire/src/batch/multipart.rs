@@ -9,6 +9,9 @@ use std::borrow::Cow;
 /// Longest boundary that is taken. RFC 2046 allows 70 characters.
 const BOUNDARY_BYTES_MAX: usize = 256;
 
+/// How much of a delimiter is searched for.
+const SEARCHED_BYTES_MAX: usize = 16;
+
 /// Whether a `Content-Type` is that of a multipart body.
 pub(super) fn is_multipart(content_type: &str) -> bool {
     let kind = content_type.split(';').next().unwrap_or_default().trim();
@@ -74,11 +77,13 @@ pub(super) fn split<'a>(body: &'a [u8], boundary: &str, limit: usize) -> Result<
     let dashes = format!("--{boundary}");
     let mut parts = Vec::new();
     let mut part_start = None;
-    for at in memmem::find_iter(body, dashes.as_bytes()) {
+    // Boundaries are mostly longer than what can be searched for in the fastest way.
+    let searched = &dashes.as_bytes()[..dashes.len().min(SEARCHED_BYTES_MAX)];
+    for at in memmem::find_iter(body, searched) {
         if at > 0 && body[at - 1] != b'\n' {
             continue;
         }
-        let after = &body[at + dashes.len()..];
+        let Some(after) = body[at..].strip_prefix(dashes.as_bytes()) else { continue };
         let (is_last, padding) = match after.strip_prefix(b"--") {
             Some(padding) => (true, padding),
             None => (false, after),
@@ -118,13 +123,12 @@ pub(super) fn split_line(bytes: &[u8]) -> (&[u8], &[u8]) {
 
 /// The lines before the first blank one as text, and what follows that.
 pub(super) fn read_head(bytes: &[u8]) -> Result<(&str, &[u8]), ServiceError> {
-    let mut rest = bytes;
-    while !rest.is_empty() {
-        let (line, after) = split_line(rest);
-        if line.trim_ascii().is_empty() {
-            return Ok((head_text(&bytes[..bytes.len() - rest.len()])?, after));
+    let mut start = 0;
+    for end in memchr::memchr_iter(b'\n', bytes).chain([bytes.len()]) {
+        if bytes[start..end].iter().all(u8::is_ascii_whitespace) {
+            return Ok((head_text(&bytes[..start])?, bytes.get(end + 1..).unwrap_or_default()));
         }
-        rest = after;
+        start = end + 1;
     }
     Ok((head_text(bytes)?, &[]))
 }
@@ -133,12 +137,11 @@ pub(super) fn read_head(bytes: &[u8]) -> Result<(&str, &[u8]), ServiceError> {
 /// value may be repeated in the reply.
 fn head_text(lines: &[u8]) -> Result<&str, ServiceError> {
     let text = std::str::from_utf8(lines).map_err(|_| malformed("A header of a part is not UTF-8."))?;
-    // Without stopping at the first, so that many bytes are looked at together.
+    // Without stopping at the first, so that many bytes are looked at together. Nothing is behind the last.
     let is_control = |byte: u8| byte.is_ascii_control() & !matches!(byte, b'\t' | b'\n' | b'\r');
-    let has_control = lines.iter().fold(false, |found, &byte| found | is_control(byte));
+    let is_wrong = |(&byte, &next): (&u8, &u8)| is_control(byte) | ((byte == b'\r') & (next != b'\n'));
     let pairs = lines.iter().zip(lines.get(1..).unwrap_or_default());
-    let has_lone_return = pairs.fold(false, |found, (&byte, &next)| found | ((byte == b'\r') & (next != b'\n')));
-    if has_control | has_lone_return {
+    if pairs.fold(false, |found, pair| found | is_wrong(pair)) || lines.last().is_some_and(|&last| is_control(last)) {
         return Err(malformed("A header of a part has a control character."));
     }
     Ok(text)
@@ -157,33 +160,43 @@ pub(super) struct Headers<'a>(pub(super) Vec<(&'a str, Cow<'a, str>)>);
 
 impl<'a> Headers<'a> {
     /// Reads the lines of headers.
-    pub(super) fn read(mut lines: &'a str) -> Result<Headers<'a>, ServiceError> {
-        let mut headers: Vec<(&'a str, Cow<'a, str>)> = Vec::with_capacity(8);
-        while !lines.is_empty() {
-            let (line, rest) = split_text_line(lines);
-            lines = rest;
-            if line.starts_with([' ', '\t']) {
-                let Some((_, value)) = headers.last_mut() else {
-                    return Err(malformed("The first header of a part starts with a space."));
-                };
-                // In place: a body may have a million of these lines.
-                let (value, more) = (value.to_mut(), line.trim());
-                if !value.is_empty() && !more.is_empty() {
-                    value.push(' ');
-                }
-                value.push_str(more);
-                continue;
+    pub(super) fn read(lines: &'a str) -> Result<Headers<'a>, ServiceError> {
+        let mut headers = Headers(Vec::with_capacity(8));
+        let (mut start, mut colon) = (0, None);
+        for at in memchr::memchr2_iter(b':', b'\n', lines.as_bytes()) {
+            if lines.as_bytes()[at] == b':' {
+                colon = colon.or(Some(at - start));
+            } else {
+                headers.add(&lines[start..at], colon.take())?;
+                start = at + 1;
             }
-            let Some(colon) = memchr::memchr(b':', line.as_bytes()) else {
-                return Err(malformed("A header of a part has no colon."));
-            };
-            let (name, value) = (&line[..colon], &line[colon + 1..]);
-            if headers.len() >= HEADERS_MAX {
-                return Err(malformed("A part has too many headers."));
-            }
-            headers.push((name.trim_ascii(), Cow::Borrowed(value.trim_ascii())));
         }
-        Ok(Headers(headers))
+        if start < lines.len() {
+            headers.add(&lines[start..], colon)?;
+        }
+        Ok(headers)
+    }
+
+    /// Adds what a line says, whose first colon is known.
+    fn add(&mut self, line: &'a str, colon: Option<usize>) -> Result<(), ServiceError> {
+        if line.starts_with([' ', '\t']) {
+            let Some((_, value)) = self.0.last_mut() else {
+                return Err(malformed("The first header of a part starts with a space."));
+            };
+            // In place: a body may have a million of these lines.
+            let (value, more) = (value.to_mut(), line.trim());
+            if !value.is_empty() && !more.is_empty() {
+                value.push(' ');
+            }
+            value.push_str(more);
+            return Ok(());
+        }
+        let (name, value) = line.split_at(colon.ok_or_else(|| malformed("A header of a part has no colon."))?);
+        if self.0.len() >= HEADERS_MAX {
+            return Err(malformed("A part has too many headers."));
+        }
+        self.0.push((name.trim_ascii(), Cow::Borrowed(value[1..].trim_ascii())));
+        Ok(())
     }
 
     /// The value of the first header of that name, in any case.
