@@ -25,6 +25,15 @@ pub enum KeyError {
     TooLong,
 }
 
+/// A text that is no key.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RefusedKey {
+    /// What is wrong with it.
+    pub error: KeyError,
+    /// The text.
+    pub text: String,
+}
+
 fn check(text: &str) -> Result<(), KeyError> {
     // Nearly all keys are of plain characters. Without stopping at the first that is not, many bytes are looked at together.
     let is_plain =
@@ -102,6 +111,17 @@ macro_rules! key {
             /// The text of bytes made by [`Self::to_ordered`]; `None` if they were not.
             pub fn from_ordered(bytes: &[u8]) -> Option<Cow<'_, str>> {
                 from_ordered(bytes)
+            }
+        }
+
+        impl TryFrom<String> for $name {
+            type Error = RefusedKey;
+
+            fn try_from(text: String) -> Result<$name, RefusedKey> {
+                match check(&text) {
+                    Ok(()) => Ok($name(text)),
+                    Err(error) => Err(RefusedKey { error, text }),
+                }
             }
         }
     };

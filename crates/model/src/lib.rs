@@ -22,7 +22,7 @@ pub use entity::{EntityView, Property, check_limits};
 pub use error::{Layer, ServiceError, Status};
 pub use etag::{ETag, IfMatch};
 pub use guid::Guid;
-pub use key::{KeyError, PartitionKey, RowKey};
+pub use key::{KeyError, PartitionKey, RefusedKey, RowKey};
 pub use position::Position;
 pub use record::{CorruptRecord, Record, RecordBuf, StoredValue};
 pub use service_properties::{CorsRule, Logging, Metrics, ServiceProperties};

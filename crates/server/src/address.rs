@@ -9,6 +9,7 @@
 //! machine may have in a network works with path style.
 
 use crate::query_string::decode;
+use std::borrow::Cow;
 use std::net::Ipv4Addr;
 
 const SECONDARY: &str = "-secondary";
@@ -55,15 +56,21 @@ impl Address {
 
     /// The path of a part of a batch: absolute, from the root, or relative; with the account or without. `None` if it has
     /// a broken escape.
-    pub(crate) fn part_path(&self, target: &str) -> Option<String> {
+    pub(crate) fn part_path<'t>(&self, target: &'t str) -> Option<Cow<'t, str>> {
         let authority = target.split_once(':').and_then(|(_, rest)| rest.strip_prefix("//"));
         let path = match authority {
             Some(rest) => rest.split_once('/').map_or("", |(_, path)| path),
             None => target.strip_prefix('/').unwrap_or(target),
         };
-        let path = decode(path, false)?;
-        let inner = path.split_once('/').filter(|(first, _)| primary(first).0 == self.account).map(|(_, inner)| inner);
-        Some(inner.unwrap_or(&path).to_owned())
+        Some(match decode(path, false)? {
+            Cow::Borrowed(path) => Cow::Borrowed(self.without_account(path)),
+            Cow::Owned(path) => Cow::Owned(self.without_account(&path).to_owned()),
+        })
+    }
+
+    fn without_account<'p>(&self, path: &'p str) -> &'p str {
+        let inner = path.split_once('/').filter(|(first, _)| primary(first).0 == self.account);
+        inner.map_or(path, |(_, inner)| inner)
     }
 }
 

@@ -197,36 +197,33 @@ impl<'s> Exchange<'s> {
         };
         let failure = Failure { error, index: None, prefer, request_id: self.request_id.as_str(), time: self.now };
         let reply = failure.render(form).with(header_name::ERROR_CODE, error.code());
-        if error.status() == 401 { reply.with(header_name::WWW_AUTHENTICATE, CHALLENGE) } else { reply }
+        if error.status() == 401 { reply.with_own(header_name::WWW_AUTHENTICATE, CHALLENGE) } else { reply }
     }
 
     /// Adds what every response has. Those of the front end say nothing of the service behind it.
     fn finish(&self, reply: Reply, error: Option<&ServiceError>) -> Answer {
         let front = error.is_some_and(|error| error.layer() == Layer::Front);
         let server = if front { "Microsoft-HTTPAPI/2.0" } else { "Windows-Azure-Table/1.0 Microsoft-HTTPAPI/2.0" };
-        let mut answer = Answer::new(reply.status, reply.body);
-        answer.share = reply.share;
-        reply.headers.iter().for_each(|(name, value)| answer.header(name, &**value));
-        answer.header(header_name::REQUEST_ID, self.request_id.as_str());
-        answer.header(header_name::SERVER, server);
+        let Reply { status, mut headers, body, share, .. } = reply;
+        headers.add(header_name::REQUEST_ID, self.request_id.as_str());
+        headers.add_own(header_name::SERVER, server);
         if let (Ok(request), false) = (self.request(), front) {
-            let headers = self.head.headers();
+            let asked = self.head.headers();
             let given_version = || request.given_version().map(str::as_bytes);
-            if let Some(version) = headers.bytes(header_name::VERSION).or_else(given_version) {
-                answer.header(header_name::VERSION, version);
+            if let Some(version) = asked.bytes(header_name::VERSION).or_else(given_version) {
+                headers.add(header_name::VERSION, version);
             }
-            if let Some(id) = headers.bytes(header_name::CLIENT_REQUEST_ID) {
-                answer.header(header_name::CLIENT_REQUEST_ID, id);
+            if let Some(id) = asked.bytes(header_name::CLIENT_REQUEST_ID) {
+                headers.add(header_name::CLIENT_REQUEST_ID, id);
             }
             if self.operation.is_ok() {
                 let rules = &self.state.service.service_properties(&request.address.account).cors;
                 if !rules.is_empty() {
-                    let more = service::cors_headers(rules, self.head);
-                    more.iter().for_each(|(name, value)| answer.header(name, &**value));
+                    service::add_cors(rules, self.head, &mut headers);
                 }
             }
         }
-        answer
+        Answer { status, headers, body, share }
     }
 
     /// Counts and logs what came of it.

@@ -19,6 +19,7 @@ names! {
     CONTENT_TYPE = "Content-Type";
     CONTENT_TYPE_OPTIONS = "X-Content-Type-Options";
     DATA_SERVICE_ID = "DataServiceId";
+    DATA_SERVICE_VERSION = "DataServiceVersion";
     DATE = "Date";
     ERROR_CODE = "x-ms-error-code";
     ETAG = "ETag";

@@ -19,6 +19,7 @@ mod exchange;
 mod folder_source;
 mod handlers;
 mod head;
+mod header_lines;
 mod header_name;
 mod headers;
 mod host;

@@ -1,22 +1,19 @@
 //! Replies, before they are an HTTP response or a part of one.
 
 use crate::bounds::Share;
+use crate::header_lines::HeaderLines;
 use crate::header_name;
 use crate::headers::Headers;
 use partita_model::{Layer, ServiceError, Status, Ticks};
 use partita_wire::batch::PartReply;
 use partita_wire::entity_json::Metadata;
 use partita_wire::error_body;
-use std::borrow::Cow;
-
-/// Names and values, in the order in which they are written.
-pub(crate) type ReplyHeaders = Vec<(&'static str, Cow<'static, str>)>;
 
 /// What is sent back, without what every response has.
 #[derive(Debug)]
 pub(crate) struct Reply {
     pub(crate) status: Status,
-    pub(crate) headers: ReplyHeaders,
+    pub(crate) headers: HeaderLines,
     pub(crate) body: Vec<u8>,
     /// What the body has of the memory for responses, if that was seen to already.
     pub(crate) share: Option<Share>,
@@ -28,31 +25,40 @@ impl Reply {
     /// A reply of an operation on tables or entities.
     pub(crate) fn json(status: Status) -> Reply {
         Reply::plain(status)
-            .with(header_name::CONTENT_TYPE_OPTIONS, "nosniff")
-            .with(header_name::CACHE_CONTROL, "no-cache")
+            .with_own(header_name::CONTENT_TYPE_OPTIONS, "nosniff")
+            .with_own(header_name::CACHE_CONTROL, "no-cache")
     }
 
     /// A reply of any other operation.
     pub(crate) fn plain(status: Status) -> Reply {
-        Reply { status, headers: Vec::with_capacity(8), body: Vec::new(), share: None, misses_table: false }
+        Reply { status, headers: HeaderLines::new(), body: Vec::new(), share: None, misses_table: false }
     }
 
-    pub(crate) fn with(mut self, name: &'static str, value: impl Into<Cow<'static, str>>) -> Reply {
-        self.headers.push((name, value.into()));
+    /// The reply with one more header.
+    pub(crate) fn with(mut self, name: &'static str, value: impl AsRef<[u8]>) -> Reply {
+        self.headers.add(name, value);
         self
     }
 
-    pub(crate) fn body(self, content_type: impl Into<Cow<'static, str>>, body: Vec<u8>) -> Reply {
+    /// The reply with one more header, whose value is our own.
+    pub(crate) fn with_own(mut self, name: &'static str, value: &'static str) -> Reply {
+        self.headers.add_own(name, value);
+        self
+    }
+
+    pub(crate) fn body(self, content_type: impl AsRef<[u8]>, body: Vec<u8>) -> Reply {
         Reply { body, ..self.with(header_name::CONTENT_TYPE, content_type) }
     }
 
     /// The reply as a part of a batch. `data_service_version` is what the service says for this kind of operation.
-    pub(crate) fn into_part(self, data_service_version: &'static str, content_id: Option<&str>) -> PartReply {
-        let mut headers = Vec::with_capacity(self.headers.len() + 2);
-        headers.extend(content_id.map(|id| ("Content-ID", id.to_owned().into())));
-        headers.extend(self.headers);
-        headers.push(("DataServiceVersion", data_service_version.into()));
-        PartReply { status: self.status, headers, body: self.body }
+    pub(crate) fn into_part<'a>(
+        self,
+        data_service_version: &'static str,
+        content_id: Option<&'a str>,
+    ) -> PartReply<'a> {
+        let Reply { status, headers, body, .. } =
+            self.with_own(header_name::DATA_SERVICE_VERSION, data_service_version);
+        PartReply { status, content_id, headers: headers.into_bytes(), body }
     }
 }
 
@@ -117,19 +123,19 @@ impl Failure<'_> {
                 let body = error_body::json(self.error, self.index, self.request_id, self.time);
                 let content_type = if layer == Layer::Front { "application/json" } else { metadata.content_type() };
                 if layer != Layer::Front {
-                    reply = reply.with(header_name::CONTENT_TYPE_OPTIONS, "nosniff");
+                    reply = reply.with_own(header_name::CONTENT_TYPE_OPTIONS, "nosniff");
                 }
                 if matches!(layer, Layer::Late | Layer::Store) {
-                    reply = reply.with(header_name::CACHE_CONTROL, "no-cache");
+                    reply = reply.with_own(header_name::CACHE_CONTROL, "no-cache");
                     if let Some(prefer) = self.prefer {
-                        reply = reply.with(header_name::PREFERENCE_APPLIED, prefer.name());
+                        reply = reply.with_own(header_name::PREFERENCE_APPLIED, prefer.name());
                     }
                 }
                 reply = reply.body(content_type, body);
             }
         }
         if self.error.status() == 503 {
-            reply = reply.with(header_name::RETRY_AFTER, "1");
+            reply = reply.with_own(header_name::RETRY_AFTER, "1");
         }
         reply
     }

@@ -16,10 +16,10 @@ pub(crate) async fn run(ctx: &Context<'_>, message: &Message<'_>) -> Result<Repl
     let content_type = message.header(header_name::CONTENT_TYPE).unwrap_or_default();
     let batch = parse(content_type, message.body)?;
     let is_query = matches!(batch, Batch::Query(_));
-    let Answered { parts, share, misses_table } = match batch {
+    let Answered { parts, share, misses_table } = match &batch {
         Batch::ChangeSet(_) if ctx.address.secondary => return Err(ServiceError::SecondaryWrite),
-        Batch::ChangeSet(parts) => change_set(ctx, &parts).await,
-        Batch::Query(part) => query(ctx, &part).await,
+        Batch::ChangeSet(parts) => change_set(ctx, parts).await,
+        Batch::Query(part) => query(ctx, part).await,
     };
     let batch_boundary = format!("batchresponse_{}", ctx.ids.next());
     let changeset_boundary = format!("changesetresponse_{}", ctx.ids.next());
@@ -29,15 +29,15 @@ pub(crate) async fn run(ctx: &Context<'_>, message: &Message<'_>) -> Result<Repl
 
 /// The parts of an answer.
 #[derive(Default)]
-struct Answered {
-    parts: Vec<PartReply>,
+struct Answered<'a> {
+    parts: Vec<PartReply<'a>>,
     /// What they have of the memory for responses, if that was seen to already.
     share: Option<Share>,
     /// Whether they say that a table was not found.
     misses_table: bool,
 }
 
-async fn change_set(ctx: &Context<'_>, parts: &[Part<'_>]) -> Answered {
+async fn change_set<'a>(ctx: &Context<'_>, parts: &'a [Part<'_>]) -> Answered<'a> {
     if parts.is_empty() {
         return Answered::default();
     }
@@ -54,28 +54,28 @@ async fn change_set(ctx: &Context<'_>, parts: &[Part<'_>]) -> Answered {
 }
 
 /// Applies a change set; an error is what it was refused for and what its answer would have preferred.
-async fn apply(ctx: &Context<'_>, parts: &[Part<'_>]) -> Result<Vec<PartReply>, (Refused, Option<Prefer>)> {
-    let drafts = parts.iter().enumerate().map(|(index, part)| {
+async fn apply<'a>(ctx: &Context<'_>, parts: &'a [Part<'_>]) -> Result<Vec<PartReply<'a>>, (Refused, Option<Prefer>)> {
+    let mut drafts: Vec<Draft> = Vec::with_capacity(parts.len());
+    for (index, part) in parts.iter().enumerate() {
         let draft = PartMessage::read(part, ctx.address).and_then(|part| {
             ctx.access.check_part(&part.operation)?;
-            changes::draft(ctx, &part.message())
+            changes::draft(ctx, &part.message(), drafts.last())
         });
-        draft.map_err(|error| Refused { index, error })
-    });
-    let drafts = drafts.collect::<Result<Vec<Draft>, _>>().map_err(|refused| (refused, None))?;
-    let answers: Vec<_> = drafts.iter().map(|draft| draft.answer.clone()).collect();
+        drafts.push(draft.map_err(|error| (Refused { index, error }, None))?);
+    }
+    let answers: Vec<_> = drafts.iter().map(|draft| draft.answer).collect();
     let replies = changes::apply(ctx, drafts).await.map_err(|refused| {
         let prefer = answers[refused.index].prefer;
         (refused, prefer)
     })?;
-    let replies = replies.into_iter().zip(&answers).zip(parts);
-    let part = |((reply, answer), part): ((Reply, &Answer), &Part<'_>)| {
+    let replies = replies.into_iter().zip(answers).zip(parts);
+    let part = |((reply, answer), part): ((Reply, Answer), &'a Part<'_>)| {
         reply.into_part(answer.data_service_version(), part.content_id.as_deref())
     };
     Ok(replies.map(part).collect())
 }
 
-async fn query(ctx: &Context<'_>, part: &Part<'_>) -> Answered {
+async fn query<'a>(ctx: &Context<'_>, part: &'a Part<'_>) -> Answered<'a> {
     match read(ctx, part).await {
         Ok(mut reply) => {
             let share = reply.share.take();
@@ -99,13 +99,13 @@ async fn read(ctx: &Context<'_>, part: &Part<'_>) -> Result<Reply, ServiceError>
     }
 }
 
-fn error_part(
+fn error_part<'a>(
     ctx: &Context<'_>,
-    part: &Part<'_>,
+    part: &'a Part<'_>,
     error: &ServiceError,
     index: Option<usize>,
     prefer: Option<Prefer>,
-) -> PartReply {
+) -> PartReply<'a> {
     let metadata = PartMessage::read(part, ctx.address)
         .and_then(|part| negotiate::metadata(part.query.get("$format"), part.headers))
         .unwrap_or(Metadata::Minimal);

@@ -14,7 +14,7 @@ use crate::resource::Keys;
 use bytes::Bytes;
 use partita_model::limits::BATCH_OPERATIONS_MAX;
 use partita_model::{
-    ETag, EntityView, IfMatch, KeyError, PartitionKey, Record, RecordBuf, RowKey, ServiceError, Ticks,
+    ETag, EntityView, IfMatch, KeyError, PartitionKey, Record, RecordBuf, RefusedKey, RowKey, ServiceError, Ticks,
 };
 use partita_table::{Change, ChangeKind, Table};
 use partita_wire::entity_json::{self, EntityBody, KeyField, Metadata, write_entity};
@@ -25,6 +25,7 @@ use std::sync::Arc;
 /// A change before its keys are known to be valid.
 #[derive(Debug)]
 pub(crate) struct Draft {
+    table: Arc<Table>,
     keys: DraftKeys,
     record: RecordBuf,
     if_match: Option<IfMatch>,
@@ -32,9 +33,8 @@ pub(crate) struct Draft {
 }
 
 /// How a change is answered when it was made.
-#[derive(Clone, Debug)]
+#[derive(Clone, Copy, Debug)]
 pub(crate) struct Answer {
-    table: Arc<Table>,
     verb: ChangeVerb,
     pub(crate) prefer: Option<Prefer>,
     metadata: Metadata,
@@ -61,13 +61,14 @@ pub(crate) struct Refused {
 
 /// Makes one change.
 pub(crate) async fn run(ctx: &Context<'_>, message: &Message<'_>) -> Result<Reply, ServiceError> {
-    let draft = draft(ctx, message)?;
+    let draft = draft(ctx, message, None)?;
     let mut replies = apply(ctx, vec![draft]).await.map_err(|refused| refused.error)?;
     Ok(replies.remove(0))
 }
 
-/// Reads one change: everything that can be said of it without looking at others.
-pub(crate) fn draft(ctx: &Context<'_>, message: &Message<'_>) -> Result<Draft, ServiceError> {
+/// Reads one change: everything that can be said of it without looking at others. It mostly is of the same table as the one
+/// before, which spares looking that up.
+pub(crate) fn draft(ctx: &Context<'_>, message: &Message<'_>, before: Option<&Draft>) -> Result<Draft, ServiceError> {
     let Operation::Change { table, keys, verb } = message.operation else {
         return Err(ServiceError::NotImplemented);
     };
@@ -80,7 +81,10 @@ pub(crate) fn draft(ctx: &Context<'_>, message: &Message<'_>) -> Result<Draft, S
         ChangeVerb::Insert => negotiate::metadata(message.query.get("$format"), message.headers)?,
         _ => Metadata::Minimal,
     };
-    let table = ctx.table(table)?;
+    let table = match before.filter(|before| before.table.name.as_str() == table) {
+        Some(before) => before.table.clone(),
+        None => ctx.table(table)?,
+    };
     let url = match (verb, keys) {
         (ChangeVerb::Insert, Keys::None) => None,
         _ => Some(url_keys(ctx, &table, keys)?),
@@ -110,8 +114,8 @@ pub(crate) fn draft(ctx: &Context<'_>, message: &Message<'_>) -> Result<Draft, S
         ChangeVerb::Insert => Prefer::from_headers(message.headers),
         _ => None,
     };
-    let answer = Answer { table, verb, prefer, metadata };
-    Ok(Draft { keys, record: body.record, if_match, answer })
+    let answer = Answer { verb, prefer, metadata };
+    Ok(Draft { table, keys, record: body.record, if_match, answer })
 }
 
 /// The keys of a URL that must have both.
@@ -133,15 +137,16 @@ pub(crate) fn url_keys<'k>(
 /// Applies all drafts or none, and says for each what came of it.
 pub(crate) async fn apply(ctx: &Context<'_>, drafts: Vec<Draft>) -> Result<Vec<Reply>, Refused> {
     check_together(&drafts)?;
-    let answers: Vec<Answer> = drafts.iter().map(|draft| draft.answer.clone()).collect();
+    let answers: Vec<Answer> = drafts.iter().map(|draft| draft.answer).collect();
+    let table = drafts[0].table.clone();
     let changes = drafts.into_iter().enumerate();
     let changes = changes.map(|(index, draft)| draft.change(ctx).map_err(|error| Refused { index, error }));
     let changes = changes.collect::<Result<Vec<_>, _>>()?;
-    let applied = ctx.service.apply(&answers[0].table, &changes, ctx.deadline).await;
+    let applied = ctx.service.apply(&table, &changes, ctx.deadline).await;
     let applied = applied.map_err(|failed| Refused { index: failed.index, error: failed.error })?;
     let version = Version { timestamp: applied.timestamp, etag: ETag(applied.timestamp).into() };
     let replies = answers.iter().zip(&changes).zip(&applied.records);
-    Ok(replies.map(|((answer, change), record)| answer.reply(ctx, change, &version, record)).collect())
+    Ok(replies.map(|((answer, change), record)| answer.reply(ctx, &table, change, &version, record)).collect())
 }
 
 /// What a transaction must be as a whole: one table, one partition, each row once, not too many.
@@ -154,7 +159,7 @@ fn check_together(drafts: &[Draft]) -> Result<(), Refused> {
     let are_in_order = drafts.is_sorted_by(|a, b| a.keys.row_key().is_some() && a.keys.row_key() < b.keys.row_key());
     let mut rows = HashSet::with_capacity(if are_in_order { 0 } else { drafts.len() });
     for (index, draft) in drafts.iter().enumerate() {
-        let error = if draft.answer.table.space != drafts[0].answer.table.space {
+        let error = if draft.table.space != drafts[0].table.space {
             ServiceError::DifferentTables
         } else if draft.keys.partition_key().is_some_and(|key| Some(key) != partition) {
             ServiceError::DifferentPartitions
@@ -189,32 +194,32 @@ impl DraftKeys {
 impl Draft {
     /// Checks the keys, and that the caller may reach them.
     fn change(self, ctx: &Context<'_>) -> Result<Change, ServiceError> {
-        let (partition_key, row_key) = match &self.keys {
+        let (partition_key, row_key) = match self.keys {
             DraftKeys::Url { partition_key, row_key } => match self.answer.verb {
                 ChangeVerb::InsertOrReplace | ChangeVerb::InsertOrMerge => {
-                    let too_long = |key: &str, error| match error {
+                    let refuse = |key: &str, refused: RefusedKey| match refused.error {
                         KeyError::Slash => ServiceError::QuerySyntax,
                         KeyError::Forbidden => ServiceError::UrlKeyOutOfRange,
                         KeyError::TooLong => ServiceError::KeyValueTooLarge { key: key.to_owned() },
                     };
                     (
-                        PartitionKey::parse(partition_key).map_err(|error| too_long("PartitionKey", error))?,
-                        RowKey::parse(row_key).map_err(|error| too_long("RowKey", error))?,
+                        PartitionKey::try_from(partition_key).map_err(|refused| refuse("PartitionKey", refused))?,
+                        RowKey::try_from(row_key).map_err(|refused| refuse("RowKey", refused))?,
                     )
                 }
                 _ => valid_keys(partition_key, row_key)?,
             },
             DraftKeys::Body { partition_key, row_key } => {
                 let (partition_key, row_key) = (body_key(partition_key)?, body_key(row_key)?);
-                let refuse = |key: &str, value: &str, error| match error {
+                let refuse = |key: &str, RefusedKey { error, text }| match error {
                     KeyError::TooLong => ServiceError::KeyValueTooLarge { key: key.to_owned() },
                     KeyError::Slash | KeyError::Forbidden => {
-                        ServiceError::KeyOutOfRange { key: key.to_owned(), value: value.to_owned() }
+                        ServiceError::KeyOutOfRange { key: key.to_owned(), value: text }
                     }
                 };
                 (
-                    PartitionKey::parse(partition_key).map_err(|error| refuse("PartitionKey", partition_key, error))?,
-                    RowKey::parse(row_key).map_err(|error| refuse("RowKey", row_key, error))?,
+                    PartitionKey::try_from(partition_key).map_err(|refused| refuse("PartitionKey", refused))?,
+                    RowKey::try_from(row_key).map_err(|refused| refuse("RowKey", refused))?,
                 )
             }
         };
@@ -232,27 +237,34 @@ impl Draft {
 
 impl Answer {
     /// The data service version the service names in a part that answers this change.
-    pub(crate) fn data_service_version(&self) -> &'static str {
+    pub(crate) fn data_service_version(self) -> &'static str {
         if self.verb == ChangeVerb::Insert { "3.0;" } else { "1.0;" }
     }
 
-    fn reply(&self, ctx: &Context<'_>, change: &Change, version: &Version, record: &Option<Bytes>) -> Reply {
+    fn reply(
+        self,
+        ctx: &Context<'_>,
+        table: &Table,
+        change: &Change,
+        version: &Version,
+        record: &Option<Bytes>,
+    ) -> Reply {
         let no_content = self.verb != ChangeVerb::Insert || self.prefer == Some(Prefer::NoContent);
         let mut reply = Reply::json(if no_content { 204 } else { 201 });
         if let Some(prefer) = self.prefer {
-            reply = reply.with(header_name::PREFERENCE_APPLIED, prefer.name());
+            reply = reply.with_own(header_name::PREFERENCE_APPLIED, prefer.name());
         }
         if self.verb == ChangeVerb::Delete {
             return reply;
         }
-        let etag = version.etag.clone();
+        let etag = &version.etag;
         if self.verb != ChangeVerb::Insert {
             return reply.with(header_name::ETAG, etag);
         }
         let (table, partition_key, row_key) =
-            (self.table.name.as_str(), change.partition_key.as_str(), change.row_key.as_str());
+            (table.name.as_str(), change.partition_key.as_str(), change.row_key.as_str());
         let location = url::entity_url(&ctx.address.base, table, partition_key, row_key);
-        reply = reply.with(header_name::LOCATION, location.clone());
+        reply = reply.with(header_name::LOCATION, &location);
         if no_content {
             return reply.with(header_name::DATA_SERVICE_ID, location).with(header_name::ETAG, etag);
         }
@@ -266,7 +278,7 @@ impl Answer {
     }
 }
 
-fn body_key(key: &Option<KeyField>) -> Result<&str, ServiceError> {
+fn body_key(key: Option<KeyField>) -> Result<String, ServiceError> {
     match key {
         None => Err(ServiceError::PropertiesNeedValue),
         Some(KeyField::NotString) => Err(ServiceError::KeyNotString),

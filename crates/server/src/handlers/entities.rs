@@ -9,7 +9,7 @@ use crate::reply::Reply;
 use crate::request::Message;
 use crate::resource::Keys;
 use partita_model::limits::{PAGE_BYTES_MAX, PAGE_ROWS_MAX, QUERY_SECONDS_MAX, SMALL_RESPONSE_BYTES_MAX};
-use partita_model::{KeyError, PartitionKey, Position, RowKey, ServiceError};
+use partita_model::{KeyError, PartitionKey, Position, RefusedKey, RowKey, ServiceError};
 use partita_odata::{Filter, parse_top};
 use partita_table::{EntityQuery, QueryReport};
 use partita_wire::entity_json::{self, EntityPage, SelectColumns, write_entity};
@@ -124,11 +124,15 @@ fn continuation(query: &Query) -> Result<Option<Position>, ServiceError> {
 }
 
 /// Keys of a URL that must name an entity that is there: one that is too long names none.
-pub(crate) fn valid_keys(partition_key: &str, row_key: &str) -> Result<(PartitionKey, RowKey), ServiceError> {
-    let refuse = |error| match error {
+pub(crate) fn valid_keys(
+    partition_key: impl Into<String>,
+    row_key: impl Into<String>,
+) -> Result<(PartitionKey, RowKey), ServiceError> {
+    let refuse = |refused: RefusedKey| match refused.error {
         KeyError::Slash => ServiceError::QuerySyntax,
         KeyError::Forbidden => ServiceError::UrlKeyOutOfRange,
         KeyError::TooLong => ServiceError::ResourceNotFound,
     };
-    Ok((PartitionKey::parse(partition_key).map_err(refuse)?, RowKey::parse(row_key).map_err(refuse)?))
+    let partition_key = PartitionKey::try_from(partition_key.into()).map_err(refuse)?;
+    Ok((partition_key, RowKey::try_from(row_key.into()).map_err(refuse)?))
 }

@@ -2,9 +2,10 @@
 
 use super::Context;
 use crate::head::Head;
+use crate::header_lines::HeaderLines;
 use crate::header_name;
 use crate::headers::{Headers, text};
-use crate::reply::{Reply, ReplyHeaders};
+use crate::reply::Reply;
 use crate::request::Message;
 use partita_model::{CorsRule, ServiceError};
 use partita_wire::cors;
@@ -34,34 +35,36 @@ pub(crate) fn preflight(rules: &[CorsRule], headers: Headers<'_>) -> Result<Repl
     };
     let asked = text(header_name::REQUEST_HEADERS).unwrap_or_default();
     let rule = cors::preflight(rules, origin, method, asked).ok_or(ServiceError::CorsPreflightFailure)?;
-    let mut reply = Reply { headers: allow_origin(rule, origin), ..Reply::plain(200) };
-    reply = reply.with(header_name::ALLOW_METHODS, method.to_owned());
+    let mut reply = Reply::plain(200);
+    add_allowed_origin(rule, origin, &mut reply.headers);
+    reply = reply.with(header_name::ALLOW_METHODS, method);
     if !asked.is_empty() {
-        reply = reply.with(header_name::ALLOW_HEADERS, asked.to_owned());
+        reply = reply.with(header_name::ALLOW_HEADERS, asked);
     }
     Ok(reply.with(header_name::MAX_AGE, rule.max_age_seconds.to_string()))
 }
 
-/// What a page of another origin needs to read the answer to an actual request.
-pub(crate) fn cors_headers(rules: &[CorsRule], head: &Head<'_>) -> ReplyHeaders {
-    let vary = (header_name::VARY, "Origin".into());
+/// Adds what a page of another origin needs to read the answer to an actual request.
+pub(crate) fn add_cors(rules: &[CorsRule], head: &Head<'_>, headers: &mut HeaderLines) {
     let Some(origin) = head.headers().bytes(header_name::ORIGIN).and_then(text) else {
-        let specific = rules.iter().any(|rule| !rule.allows_any_origin());
-        return if specific && head.method == "GET" { vec![vary] } else { Vec::new() };
+        if head.method == "GET" && rules.iter().any(|rule| !rule.allows_any_origin()) {
+            headers.add(header_name::VARY, "Origin");
+        }
+        return;
     };
-    let Some(rule) = cors::matching(rules, origin, head.method) else { return Vec::new() };
-    let mut headers = allow_origin(rule, origin);
-    headers.push(vary);
+    let Some(rule) = cors::matching(rules, origin, head.method) else { return };
+    add_allowed_origin(rule, origin, headers);
+    headers.add(header_name::VARY, "Origin");
     if !rule.exposed_headers.is_empty() {
-        headers.push((header_name::EXPOSE_HEADERS, rule.exposed_headers.join(",").into()));
+        headers.add(header_name::EXPOSE_HEADERS, rule.exposed_headers.join(","));
     }
-    headers
 }
 
-fn allow_origin(rule: &CorsRule, origin: &str) -> ReplyHeaders {
+fn add_allowed_origin(rule: &CorsRule, origin: &str, headers: &mut HeaderLines) {
     if rule.allows_any_origin() {
-        return vec![(header_name::ALLOW_ORIGIN, "*".into())];
+        headers.add(header_name::ALLOW_ORIGIN, "*");
+    } else {
+        headers.add(header_name::ALLOW_ORIGIN, origin);
+        headers.add(header_name::ALLOW_CREDENTIALS, "true");
     }
-    let origin = origin.to_owned().into();
-    vec![(header_name::ALLOW_ORIGIN, origin), (header_name::ALLOW_CREDENTIALS, "true".into())]
 }

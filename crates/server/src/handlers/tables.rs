@@ -27,9 +27,9 @@ pub(crate) async fn create(ctx: &Context<'_>, message: &Message<'_>) -> Result<R
     let prefer = Prefer::from_headers(message.headers);
     let mut reply = Reply::json(if prefer == Some(Prefer::NoContent) { 204 } else { 201 });
     if let Some(prefer) = prefer {
-        reply = reply.with(header_name::PREFERENCE_APPLIED, prefer.name());
+        reply = reply.with_own(header_name::PREFERENCE_APPLIED, prefer.name());
     }
-    reply = reply.with(header_name::LOCATION, location.clone());
+    reply = reply.with(header_name::LOCATION, &location);
     if prefer == Some(Prefer::NoContent) {
         return Ok(reply.with(header_name::DATA_SERVICE_ID, location));
     }

@@ -247,7 +247,7 @@ fn write_head(out: &mut Vec<u8>, answer: &Answer, connection: &str) {
     for part in ["HTTP/1.1 ", status.as_str(), " ", reason, "\r\n"] {
         out.extend_from_slice(part.as_bytes());
     }
-    out.extend_from_slice(answer.lines());
+    out.extend_from_slice(answer.headers.as_bytes());
     if answer.status != 204 {
         write!(out, "Content-Length: {}\r\n", answer.body.len()).expect("a Vec takes everything");
     }

@@ -68,7 +68,7 @@ async fn answer<H: Handler>(handler: &H, request: Request<Incoming>, peer: IpAdd
 fn response(answer: Answer) -> Response<Full<Bytes>> {
     let mut response = Response::new(Full::default());
     *response.status_mut() = StatusCode::from_u16(answer.status).expect("the table has only real statuses");
-    for (name, value) in answer.headers() {
+    for (name, value) in answer.headers.iter() {
         if let (Ok(name), Ok(value)) = (HeaderName::from_bytes(name), HeaderValue::from_bytes(value)) {
             response.headers_mut().append(name, value);
         }

@@ -3,15 +3,15 @@
 //! JavaScript's client splits on the literal `--changesetresponse_` and others look for `HTTP/1.1 `, so spelling and
 //! line ends are part of the protocol. A part without a body ends with two line ends after its headers.
 
-use std::borrow::Cow;
-
 /// The reply to one operation.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct PartReply {
+pub struct PartReply<'a> {
     /// The HTTP status.
     pub status: u16,
-    /// Headers in the order in which they are written.
-    pub headers: Vec<(&'static str, Cow<'static, str>)>,
+    /// `Content-ID`, which stands before the other headers.
+    pub content_id: Option<&'a str>,
+    /// The other headers as lines, each with its end.
+    pub headers: Vec<u8>,
     /// The body, which may be empty.
     pub body: Vec<u8>,
 }
@@ -24,7 +24,7 @@ pub fn response_content_type(boundary: &str) -> String {
 /// Writes the body of the reply to a batch: of a query (`query`, then there is one part) or of a change set. The
 /// service's boundaries are `batchresponse_<guid>` and `changesetresponse_<guid>`; the prefixes are for the caller to
 /// write, since clients look for them.
-pub fn write(parts: &[PartReply], query: bool, batch_boundary: &str, changeset_boundary: &str) -> Vec<u8> {
+pub fn write(parts: &[PartReply<'_>], query: bool, batch_boundary: &str, changeset_boundary: &str) -> Vec<u8> {
     let size: usize = parts.iter().map(|part| part.body.len() + 768).sum();
     let mut out = Vec::with_capacity(size + 512);
     if query {
@@ -40,15 +40,16 @@ pub fn write(parts: &[PartReply], query: bool, batch_boundary: &str, changeset_b
     out
 }
 
-fn write_part(out: &mut Vec<u8>, part: &PartReply, boundary: &str) {
+fn write_part(out: &mut Vec<u8>, part: &PartReply<'_>, boundary: &str) {
     line(out, &["--", boundary]);
     line(out, &["Content-Type: application/http"]);
     line(out, &["Content-Transfer-Encoding: binary"]);
     line(out, &[]);
     line(out, &["HTTP/1.1 ", itoa::Buffer::new().format(part.status), " ", reason(part.status)]);
-    for (name, value) in &part.headers {
-        line(out, &[name, ": ", value]);
+    if let Some(id) = part.content_id {
+        line(out, &["Content-ID: ", id]);
     }
+    out.extend_from_slice(&part.headers);
     line(out, &[]);
     out.extend_from_slice(&part.body);
     line(out, &[]);

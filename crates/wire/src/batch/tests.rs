@@ -207,20 +207,20 @@ fn nonsense_is_refused() {
     assert!(parse(CONTENT_TYPE, &latin).is_err());
 }
 
-fn reply(status: u16, headers: &[(&'static str, &str)], body: &str) -> PartReply {
-    let headers = headers.iter().map(|(name, value)| (*name, (*value).to_owned().into())).collect();
-    PartReply { status, headers, body: body.as_bytes().to_vec() }
+fn reply(status: u16, headers: &str, body: &str) -> PartReply<'static> {
+    let (headers, body) = (headers.replace('\n', "\r\n").into(), body.into());
+    PartReply { status, content_id: None, headers, body }
 }
 
-fn check_reply(parts: &[PartReply], query: bool, expect: &str) {
+fn check_reply(parts: &[PartReply<'_>], query: bool, expect: &str) {
     let bytes = write(parts, query, "batchresponse_b", "changesetresponse_c");
     assert_eq!(String::from_utf8(bytes).unwrap(), expect.replace('\n', "\r\n"));
 }
 
 #[test]
 fn replies() {
-    let inserted = reply(204, &[("DataServiceVersion", "3.0;"), ("ETag", "W/\"x\"")], "");
-    let created = reply(201, &[("ETag", "W/\"y\"")], "{\"a\":1}");
+    let inserted = reply(204, "DataServiceVersion: 3.0;\nETag: W/\"x\"\n", "");
+    let created = PartReply { content_id: Some("7"), ..reply(201, "ETag: W/\"y\"\n", "{\"a\":1}") };
     check_reply(
         &[inserted, created],
         false,
@@ -228,11 +228,11 @@ fn replies() {
          --changesetresponse_c\nContent-Type: application/http\nContent-Transfer-Encoding: binary\n\n\
          HTTP/1.1 204 No Content\nDataServiceVersion: 3.0;\nETag: W/\"x\"\n\n\n\
          --changesetresponse_c\nContent-Type: application/http\nContent-Transfer-Encoding: binary\n\n\
-         HTTP/1.1 201 Created\nETag: W/\"y\"\n\n{\"a\":1}\n\
+         HTTP/1.1 201 Created\nContent-ID: 7\nETag: W/\"y\"\n\n{\"a\":1}\n\
          --changesetresponse_c--\n--batchresponse_b--\n",
     );
     check_reply(
-        &[reply(409, &[("Content-Type", "application/json")], "{}")],
+        &[reply(409, "Content-Type: application/json\n", "{}")],
         false,
         "--batchresponse_b\nContent-Type: multipart/mixed; boundary=changesetresponse_c\n\n\
          --changesetresponse_c\nContent-Type: application/http\nContent-Transfer-Encoding: binary\n\n\
@@ -246,7 +246,7 @@ fn replies() {
          --changesetresponse_c--\n--batchresponse_b--\n",
     );
     check_reply(
-        &[reply(200, &[("DataServiceVersion", "3.0;")], "{\"a\":1}")],
+        &[reply(200, "DataServiceVersion: 3.0;\n", "{\"a\":1}")],
         true,
         "--batchresponse_b\nContent-Type: application/http\nContent-Transfer-Encoding: binary\n\n\
          HTTP/1.1 200 OK\nDataServiceVersion: 3.0;\n\n{\"a\":1}\n--batchresponse_b--\n",
@@ -309,7 +309,7 @@ proptest! {
 
     #[test]
     fn a_reply_has_the_shape_of_a_batch(bodies in proptest::collection::vec("\\{[ -~]{0,30}\\}", 0..5)) {
-        let parts: Vec<_> = bodies.iter().map(|body| reply(200, &[("A", "b")], body)).collect();
+        let parts: Vec<_> = bodies.iter().map(|body| reply(200, "A: b\n", body)).collect();
         let bytes = write(&parts, false, "batchresponse_b", "changesetresponse_c");
         // The reader wants requests; give it those.
         let text = String::from_utf8(bytes).unwrap().replace("HTTP/1.1 200 OK", "POST /T HTTP/1.1");
