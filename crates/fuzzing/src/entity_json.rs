@@ -4,7 +4,7 @@
 //! be the same entity, and without them the same JSON values. A page of entities has the same members as each by itself.
 //! Strings, Booleans and integers are also compared with what serde_json reads.
 
-use partita_model::{EntityView, Property, Record, Ticks, Value, check_limits};
+use partita_model::{EntityView, Property, Record, Records, ServiceError, Ticks, Value, check_limits};
 use partita_wire::entity_json::{
     Context, EntityBody, EntityPage, KeyField, Metadata, SelectColumns, TablesContext, decode, decode_table_name,
     write_entity, write_table, write_tables,
@@ -17,36 +17,42 @@ const ACCOUNT: &str = "devstoreaccount1";
 /// Takes the body of an insert, or of Create Table.
 pub fn entity_json(data: &[u8]) {
     check_table(data);
-    let body = match decode(data) {
-        Ok(body) => body,
+    let (body, bytes) = match read(data) {
+        Ok(read) => read,
         Err(error) => return assert!(!error.to_string().is_empty()),
     };
-    let properties = body.record.as_record().to_properties().expect("a record was encoded");
+    let record = Record::open(&bytes).expect("a record was encoded");
+    let properties = record.to_properties().expect("a record was encoded");
     compare_with_serde(data, &properties);
     let text = |key: &Option<KeyField>| match key {
         Some(KeyField::Text(text)) => text.clone(),
         Some(KeyField::NotString) | None => String::new(),
     };
     let (partition_key, row_key) = (text(&body.partition_key), text(&body.row_key));
-    if check_limits(&partition_key, &row_key, body.record.as_record()).is_err() {
+    if check_limits(&partition_key, &row_key, record).is_err() {
         return;
     }
     let entity = EntityView {
         partition_key: &partition_key,
         row_key: &row_key,
         timestamp: Ticks(638_000_000_000_000_000 + data.len() as u64),
-        record: body.record.as_record(),
+        record,
     };
-    let expect = EntityBody {
-        partition_key: Some(KeyField::Text(partition_key.clone())),
-        row_key: Some(KeyField::Text(row_key.clone())),
-        record: body.record.clone(),
-    };
-    check_written(&entity, &expect);
+    let key = |text: &str| Some(KeyField::Text(text.to_owned()));
+    let body = EntityBody { partition_key: key(&partition_key), row_key: key(&row_key), record: body.record };
+    check_written(&entity, &(body, bytes.clone()));
     check_select(&entity, &properties);
 }
 
-fn check_written(entity: &EntityView<'_>, expect: &EntityBody) {
+/// An entity and the bytes of its record.
+fn read(data: &[u8]) -> Result<(EntityBody, Vec<u8>), ServiceError> {
+    let mut records = Records::default();
+    let body = decode(data, &mut records)?;
+    let record = records.into_bytes()[body.record.clone()].to_vec();
+    Ok((body, record))
+}
+
+fn check_written(entity: &EntityView<'_>, expect: &(EntityBody, Vec<u8>)) {
     let alone = |metadata| {
         let mut out = Vec::new();
         write_entity(&mut out, &context(metadata, None), entity).expect("a record was encoded");
@@ -54,7 +60,7 @@ fn check_written(entity: &EntityView<'_>, expect: &EntityBody) {
     };
     for metadata in [Metadata::Minimal, Metadata::Full] {
         let out = alone(metadata);
-        let read = decode(&out).unwrap_or_else(|error| panic!("{error}: {}", String::from_utf8_lossy(&out)));
+        let read = read(&out).unwrap_or_else(|error| panic!("{error}: {}", String::from_utf8_lossy(&out)));
         assert_eq!(&read, expect, "{}", String::from_utf8_lossy(&out));
     }
     let mut bare = json(&alone(Metadata::None));

@@ -24,7 +24,7 @@ pub use etag::{ETag, IfMatch};
 pub use guid::Guid;
 pub use key::{KeyError, PartitionKey, RefusedKey, RowKey};
 pub use position::Position;
-pub use record::{CorruptRecord, Record, RecordBuf, StoredValue};
+pub use record::{CorruptRecord, Record, RecordBuf, Records, StoredValue};
 pub use service_properties::{CorsRule, Logging, Metrics, ServiceProperties};
 pub use table_name::{TableName, TableNameError};
 pub use ticks::{Ticks, TimeText};

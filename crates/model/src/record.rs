@@ -115,6 +115,44 @@ impl<P: AsRef<[Property]>> From<P> for RecordBuf {
     }
 }
 
+/// Records in the making, one behind the other: those of all entities that a client sent together. They share one piece of
+/// memory, and whoever holds one of them holds on to that.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Records(Vec<u8>);
+
+impl Records {
+    /// None yet, with room for so many bytes of them.
+    pub fn with_capacity(bytes: usize) -> Records {
+        Records(Vec::with_capacity(bytes))
+    }
+
+    /// Begins a record behind all others, and says where.
+    pub fn begin(&mut self) -> usize {
+        self.0.push(FORMAT);
+        self.0.len() - 1
+    }
+
+    /// Adds a property at the end of the last record.
+    pub fn push(&mut self, name: &str, value: ValueRef<'_>) {
+        encode_property(&mut self.0, name, value);
+    }
+
+    /// Takes back the record that was begun there, the last one.
+    pub fn take_back(&mut self, start: usize) {
+        self.0.truncate(start);
+    }
+
+    /// Where the last record ends, for now.
+    pub fn end(&self) -> usize {
+        self.0.len()
+    }
+
+    /// The bytes of all of them.
+    pub fn into_bytes(self) -> Vec<u8> {
+        self.0
+    }
+}
+
 impl<'a> Record<'a> {
     /// The stored form of `properties`.
     pub fn encode(properties: &[Property]) -> Vec<u8> {

@@ -9,7 +9,7 @@ mod transaction;
 
 pub use catalogue::{CatalogueRow, KNOWN_WITHIN, Table, TablePage, TableQuery};
 pub use query::{EntityQuery, QueryEnd, QueryReport, Sink};
-pub use transaction::{Applied, Change, ChangeError, ChangeKind, Encoded};
+pub use transaction::{Applied, Change, ChangeError, ChangeKind, Encoded, SharedRecords};
 
 use catalogue::Catalogue;
 use partita_model::{CorruptRecord, EntityView, PartitionKey, Record, RowKey, ServiceError, Ticks};

@@ -12,8 +12,11 @@
 use crate::{Table, TableService, corrupt, service_error};
 use bytes::Bytes;
 use partita_model::limits::CUSTOM_PROPERTIES_MAX;
-use partita_model::{IfMatch, PartitionKey, Property, Record, RecordBuf, RowKey, ServiceError, Ticks, check_limits};
+use partita_model::{
+    IfMatch, PartitionKey, Property, Record, RecordBuf, Records, RowKey, ServiceError, Ticks, check_limits,
+};
 use partita_store::{Action, Batch, Error as StoreError, Expect, Item, Version};
+use std::ops::Range;
 use std::time::Instant;
 
 /// A change to one entity.
@@ -45,6 +48,23 @@ impl Encoded {
     /// The properties.
     pub fn as_record(&self) -> Record<'_> {
         Record::open(&self.0).expect("it was made of a record")
+    }
+}
+
+/// The records of all changes of a transaction, in one piece of memory.
+#[derive(Clone, Debug)]
+pub struct SharedRecords(Bytes);
+
+impl SharedRecords {
+    /// The record at a place where one was written.
+    pub fn at(&self, place: Range<usize>) -> Encoded {
+        Encoded(self.0.slice(place))
+    }
+}
+
+impl From<Records> for SharedRecords {
+    fn from(records: Records) -> SharedRecords {
+        SharedRecords(records.into_bytes().into())
     }
 }
 

@@ -6,6 +6,7 @@
 //! ```
 
 use crate::Entity;
+use partita_model::{Record, Records};
 use partita_wire::entity_json::{KeyField, decode, write_typed};
 
 /// Writes an entity and the end of the line.
@@ -16,7 +17,8 @@ pub fn write(out: &mut Vec<u8>, entity: &Entity) {
 
 /// Reads an entity; a Timestamp and annotations that are not types are passed over. An error says what is wrong.
 pub fn read(line: &[u8]) -> Result<Entity, String> {
-    let body = decode(line).map_err(|error| {
+    let mut records = Records::default();
+    let body = decode(line, &mut records).map_err(|error| {
         let text = error.to_string();
         text.lines().nth(1).unwrap_or(&text).trim_end_matches('.').to_owned()
     })?;
@@ -28,7 +30,9 @@ pub fn read(line: &[u8]) -> Result<Entity, String> {
     Ok(Entity {
         partition_key: key(body.partition_key, "PartitionKey")?,
         row_key: key(body.row_key, "RowKey")?,
-        properties: body.record.as_record().to_properties().map_err(|error| error.to_string())?,
+        properties: Record::open(&records.into_bytes()[body.record])
+            .and_then(Record::to_properties)
+            .map_err(|error| error.to_string())?,
     })
 }
 

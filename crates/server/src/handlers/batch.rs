@@ -8,7 +8,7 @@ use crate::negotiate;
 use crate::operation::Operation;
 use crate::reply::{Failure, Form, Prefer, Reply};
 use crate::request::{Message, PartMessage};
-use partita_model::{Layer, ServiceError};
+use partita_model::{Layer, Records, ServiceError};
 use partita_wire::batch::{Batch, Part, PartReply, parse, response_content_type, write};
 use partita_wire::entity_json::Metadata;
 
@@ -56,15 +56,16 @@ async fn change_set<'a>(ctx: &Context<'_>, parts: &'a [Part<'_>]) -> Answered<'a
 /// Applies a change set; an error is what it was refused for and what its answer would have preferred.
 async fn apply<'a>(ctx: &Context<'_>, parts: &'a [Part<'_>]) -> Result<Vec<PartReply<'a>>, (Refused, Option<Prefer>)> {
     let mut drafts: Vec<Draft> = Vec::with_capacity(parts.len());
+    let mut records = Records::with_capacity(parts.iter().map(|part| part.body.len()).sum());
     for (index, part) in parts.iter().enumerate() {
         let draft = PartMessage::read(part, ctx.address).and_then(|part| {
             ctx.access.check_part(&part.operation)?;
-            changes::draft(ctx, &part.message(), drafts.last())
+            changes::draft(ctx, &part.message(), &mut records, drafts.last())
         });
         drafts.push(draft.map_err(|error| (Refused { index, error }, None))?);
     }
     let answers: Vec<_> = drafts.iter().map(|draft| draft.answer).collect();
-    let replies = changes::apply(ctx, drafts).await.map_err(|refused| {
+    let replies = changes::apply(ctx, drafts, records).await.map_err(|refused| {
         let prefer = answers[refused.index].prefer;
         (refused, prefer)
     })?;

@@ -14,12 +14,13 @@ use crate::resource::Keys;
 use bytes::Bytes;
 use partita_model::limits::BATCH_OPERATIONS_MAX;
 use partita_model::{
-    ETag, EntityView, IfMatch, KeyError, PartitionKey, Record, RecordBuf, RefusedKey, RowKey, ServiceError, Ticks,
+    ETag, EntityView, IfMatch, KeyError, PartitionKey, Record, Records, RefusedKey, RowKey, ServiceError, Ticks,
 };
-use partita_table::{Change, ChangeKind, Table};
+use partita_table::{Change, ChangeKind, SharedRecords, Table};
 use partita_wire::entity_json::{self, EntityBody, KeyField, Metadata, write_entity};
 use partita_wire::url;
 use std::collections::HashSet;
+use std::ops::Range;
 use std::sync::Arc;
 
 /// A change before its keys are known to be valid.
@@ -27,7 +28,8 @@ use std::sync::Arc;
 pub(crate) struct Draft {
     table: Arc<Table>,
     keys: DraftKeys,
-    record: RecordBuf,
+    /// Where its properties are among the records.
+    record: Range<usize>,
     if_match: Option<IfMatch>,
     pub(crate) answer: Answer,
 }
@@ -61,14 +63,20 @@ pub(crate) struct Refused {
 
 /// Makes one change.
 pub(crate) async fn run(ctx: &Context<'_>, message: &Message<'_>) -> Result<Reply, ServiceError> {
-    let draft = draft(ctx, message, None)?;
-    let mut replies = apply(ctx, vec![draft]).await.map_err(|refused| refused.error)?;
+    let mut records = Records::with_capacity(message.body.len());
+    let draft = draft(ctx, message, &mut records, None)?;
+    let mut replies = apply(ctx, vec![draft], records).await.map_err(|refused| refused.error)?;
     Ok(replies.remove(0))
 }
 
-/// Reads one change: everything that can be said of it without looking at others. It mostly is of the same table as the one
-/// before, which spares looking that up.
-pub(crate) fn draft(ctx: &Context<'_>, message: &Message<'_>, before: Option<&Draft>) -> Result<Draft, ServiceError> {
+/// Reads one change: everything that can be said of it without looking at others. Its properties go behind those of others. It
+/// mostly is of the same table as the one before, which spares looking that up.
+pub(crate) fn draft(
+    ctx: &Context<'_>,
+    message: &Message<'_>,
+    records: &mut Records,
+    before: Option<&Draft>,
+) -> Result<Draft, ServiceError> {
     let Operation::Change { table, keys, verb } = message.operation else {
         return Err(ServiceError::NotImplemented);
     };
@@ -90,7 +98,7 @@ pub(crate) fn draft(ctx: &Context<'_>, message: &Message<'_>, before: Option<&Dr
         _ => Some(url_keys(ctx, &table, keys)?),
     };
     let body = match has_body {
-        true => entity_json::decode(message.body)?,
+        true => entity_json::decode(message.body, records)?,
         false => EntityBody::default(),
     };
     let if_match = match (verb, message.header(header_name::IF_MATCH)) {
@@ -135,12 +143,13 @@ pub(crate) fn url_keys<'k>(
 }
 
 /// Applies all drafts or none, and says for each what came of it.
-pub(crate) async fn apply(ctx: &Context<'_>, drafts: Vec<Draft>) -> Result<Vec<Reply>, Refused> {
+pub(crate) async fn apply(ctx: &Context<'_>, drafts: Vec<Draft>, records: Records) -> Result<Vec<Reply>, Refused> {
     check_together(&drafts)?;
     let answers: Vec<Answer> = drafts.iter().map(|draft| draft.answer).collect();
     let table = drafts[0].table.clone();
+    let records = SharedRecords::from(records);
     let changes = drafts.into_iter().enumerate();
-    let changes = changes.map(|(index, draft)| draft.change(ctx).map_err(|error| Refused { index, error }));
+    let changes = changes.map(|(index, draft)| draft.change(ctx, &records).map_err(|error| Refused { index, error }));
     let changes = changes.collect::<Result<Vec<_>, _>>()?;
     let applied = ctx.service.apply(&table, &changes, ctx.deadline).await;
     let applied = applied.map_err(|failed| Refused { index: failed.index, error: failed.error })?;
@@ -193,7 +202,7 @@ impl DraftKeys {
 
 impl Draft {
     /// Checks the keys, and that the caller may reach them.
-    fn change(self, ctx: &Context<'_>) -> Result<Change, ServiceError> {
+    fn change(self, ctx: &Context<'_>, records: &SharedRecords) -> Result<Change, ServiceError> {
         let (partition_key, row_key) = match self.keys {
             DraftKeys::Url { partition_key, row_key } => match self.answer.verb {
                 ChangeVerb::InsertOrReplace | ChangeVerb::InsertOrMerge => {
@@ -224,7 +233,7 @@ impl Draft {
             }
         };
         ctx.access.check_keys(partition_key.as_str(), row_key.as_str())?;
-        let record = self.record.into();
+        let record = records.at(self.record);
         let kind = match (self.answer.verb, self.if_match) {
             (ChangeVerb::Insert, _) => ChangeKind::Insert(record),
             (ChangeVerb::Replace | ChangeVerb::InsertOrReplace, if_match) => ChangeKind::Replace(record, if_match),

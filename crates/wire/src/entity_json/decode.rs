@@ -8,9 +8,10 @@ use super::flat;
 use super::members::{self, MEMBERS_MAX, Member, Token};
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
-use partita_model::{EdmType, Guid, RecordBuf, ServiceError, Ticks, Value, ValueRef, limits};
+use partita_model::{EdmType, Guid, Records, ServiceError, Ticks, Value, ValueRef, limits};
 use std::borrow::Cow;
 use std::fmt;
+use std::ops::Range;
 
 /// Ends the name of a member that gives the type of another.
 pub(super) const TYPE_SUFFIX: &str = "@odata.type";
@@ -19,14 +20,14 @@ pub(super) const TYPE_SUFFIX: &str = "@odata.type";
 const QUOTED_CHARS_MAX: usize = 64;
 
 /// What a client sent for an entity. Keys are not checked yet, since that depends on the operation.
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct EntityBody {
     /// `PartitionKey`; `None` when absent or null.
     pub partition_key: Option<KeyField>,
     /// `RowKey`; `None` when absent or null.
     pub row_key: Option<KeyField>,
-    /// The client's own properties in the order in which they came, without those that are null.
-    pub record: RecordBuf,
+    /// Where among the records the client's own properties are, in the order in which they came, without those that are null.
+    pub record: Range<usize>,
 }
 
 /// A key as it stands in a body.
@@ -38,40 +39,47 @@ pub enum KeyField {
     NotString,
 }
 
-/// Reads the body of an insert, update or merge.
+/// Reads the body of an insert, update or merge. Its properties go behind those of others. After an error there may be some of
+/// them.
 ///
 /// ```
-/// use partita_model::Value;
+/// use partita_model::{Record, Records, Value};
 /// use partita_wire::entity_json::{KeyField, decode};
 ///
-/// let body = decode(br#"{"PartitionKey":"UK","Rate":3.0,"Visits":"9","Visits@odata.type":"Edm.Int64"}"#).unwrap();
+/// let mut records = Records::default();
+/// let body = br#"{"PartitionKey":"UK","Rate":3.0,"Visits":"9","Visits@odata.type":"Edm.Int64"}"#;
+/// let body = decode(body, &mut records).unwrap();
 /// assert_eq!(body.partition_key, Some(KeyField::Text("UK".into())));
 /// assert_eq!(body.row_key, None);
 /// let properties = [("Rate", Value::Double(3.0)).into(), ("Visits", Value::Int64(9)).into()];
-/// assert_eq!(body.record, properties.into());
+/// assert_eq!(records.into_bytes()[body.record], Record::encode(&properties));
 /// ```
-pub fn decode(body: &[u8]) -> Result<EntityBody, ServiceError> {
-    match std::str::from_utf8(body).ok().and_then(flat::read) {
+pub fn decode(body: &[u8], records: &mut Records) -> Result<EntityBody, ServiceError> {
+    let start = records.end();
+    match std::str::from_utf8(body).ok().and_then(|text| flat::read(text, records)) {
         Some(entity) => Ok(entity),
-        None => decode_any(body),
+        None => {
+            records.take_back(start);
+            decode_any(body, records)
+        }
     }
 }
 
 /// Reads any body, and says what is wrong with it.
-pub(super) fn decode_any(body: &[u8]) -> Result<EntityBody, ServiceError> {
+pub(super) fn decode_any(body: &[u8], records: &mut Records) -> Result<EntityBody, ServiceError> {
     let members = Members::read(body)?;
-    let record = RecordBuf::with_capacity(body.len());
-    let mut entity = EntityBody { partition_key: None, row_key: None, record };
+    let mut entity = EntityBody::default();
+    let start = records.begin();
     for (at, member) in members.list.iter().enumerate() {
         match &*member.name {
             "PartitionKey" => entity.partition_key = members.key(at)?,
             "RowKey" => entity.row_key = members.key(at)?,
             "Timestamp" => {}
             name if name.bytes().any(|byte| byte == b'@') || name.starts_with("odata.") => {}
-            _ => members.write_property(at, &mut entity.record)?,
+            _ => members.write_property(at, records)?,
         }
     }
-    Ok(entity)
+    Ok(EntityBody { record: start..records.end(), ..entity })
 }
 
 /// Reads the body of Create Table. `None` if it names no table.
@@ -164,7 +172,7 @@ impl<'a> Members<'a> {
     }
 
     /// Writes a property, unless it is null.
-    fn write_property(&self, at: usize, record: &mut RecordBuf) -> Result<(), ServiceError> {
+    fn write_property(&self, at: usize, records: &mut Records) -> Result<(), ServiceError> {
         let member = &self.list[at];
         let edm = match self.type_name(at)? {
             None => None,
@@ -187,7 +195,7 @@ impl<'a> Members<'a> {
                 let text = member.text_or_refuse()?;
                 match edm {
                     None | Some(EdmType::String) => {
-                        record.push(&member.name, ValueRef::String(&text));
+                        records.push(&member.name, ValueRef::String(&text));
                         return Ok(());
                     }
                     Some(EdmType::DateTime) => {
@@ -202,7 +210,7 @@ impl<'a> Members<'a> {
                 }
             }
         };
-        record.push(&member.name, value.as_ref());
+        records.push(&member.name, value.as_ref());
         Ok(())
     }
 }

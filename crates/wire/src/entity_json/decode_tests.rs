@@ -1,7 +1,7 @@
 //! Request bodies, case by case.
 
-use super::{EntityBody, KeyField, decode, decode_table_name};
-use partita_model::{Guid, Property, ServiceError, Ticks, Value, limits};
+use super::{KeyField, decode_table_name};
+use partita_model::{Guid, Property, Record, Records, ServiceError, Ticks, Value, limits};
 use proptest::prelude::*;
 
 fn date(text: &str) -> Value {
@@ -12,14 +12,30 @@ fn text(text: &str) -> Value {
     Value::String(text.into())
 }
 
-fn properties(body: &EntityBody) -> Vec<Property> {
-    body.record.as_record().to_properties().unwrap()
+/// What was read, with the properties.
+#[derive(Debug, PartialEq)]
+struct Read {
+    partition_key: Option<KeyField>,
+    row_key: Option<KeyField>,
+    properties: Vec<Property>,
+}
+
+fn decode(body: &[u8]) -> Result<Read, ServiceError> {
+    // It has a neighbour, which stays as it is.
+    let mut records = Records::default();
+    super::decode(br#"{"Neighbour":true}"#, &mut records)?;
+    let neighbour = records.clone().into_bytes();
+    let body = super::decode(body, &mut records)?;
+    let bytes = records.into_bytes();
+    assert!(bytes.starts_with(&neighbour) && body.record == (neighbour.len()..bytes.len()));
+    let properties = Record::open(&bytes[body.record]).and_then(Record::to_properties).unwrap();
+    Ok(Read { partition_key: body.partition_key, row_key: body.row_key, properties })
 }
 
 /// The value of the only property `P` of a body with these members.
 fn property(members: &str) -> Result<Option<Value>, ServiceError> {
     let body = decode(format!("{{{members}}}").as_bytes())?;
-    let properties = properties(&body);
+    let properties = body.properties;
     assert!(properties.len() <= 1 && properties.iter().all(|property| property.name == "P"), "{members}");
     Ok(properties.into_iter().next().map(|property| property.value))
 }
@@ -196,15 +212,16 @@ fn keys() {
         ("", None),
     ] {
         let body = decode(format!("{{{members}}}").as_bytes()).unwrap();
-        assert_eq!(body, EntityBody { partition_key: expect.clone(), ..EntityBody::default() }, "{members}");
+        assert_eq!((body.partition_key, body.row_key), (expect.clone(), None), "{members}");
+        assert_eq!(body.properties, []);
         let members = members.replace("PartitionKey", "RowKey");
         let body = decode(format!("{{{members}}}").as_bytes()).unwrap();
-        assert_eq!(body, EntityBody { row_key: expect, ..EntityBody::default() }, "{members}");
+        assert_eq!((body.partition_key, body.row_key), (None, expect), "{members}");
     }
     // Only this spelling is the key.
     let body = decode(br#"{"partitionkey":"a","ETag":"b"}"#).unwrap();
     assert_eq!(body.partition_key, None);
-    assert_eq!(properties(&body), [("partitionkey", text("a")).into(), ("ETag", text("b")).into()]);
+    assert_eq!(body.properties, [("partitionkey", text("a")).into(), ("ETag", text("b")).into()]);
 }
 
 #[test]
@@ -220,7 +237,7 @@ fn a_member_comes_once() {
         assert_eq!(property(members), Err(ServiceError::DuplicateProperties { name: name.into() }), "{members}");
     }
     // Names differ by case.
-    assert_eq!(properties(&decode(br#"{"p":1,"P":2}"#).unwrap()).len(), 2);
+    assert_eq!(decode(br#"{"p":1,"P":2}"#).unwrap().properties.len(), 2);
 }
 
 #[test]
@@ -282,7 +299,7 @@ fn a_flood_is_refused_in_bounded_memory() {
 fn order_is_kept() {
     let body = decode(br#"{"b":1,"RowKey":"r","a":"2","c@odata.type":"Edm.Int64","c":"3","a@odata.type":"Edm.Int64"}"#);
     let expect = [("b", Value::Int32(1)).into(), ("a", Value::Int64(2)).into(), ("c", Value::Int64(3)).into()];
-    assert_eq!(properties(&body.unwrap()), expect);
+    assert_eq!(body.unwrap().properties, expect);
 }
 
 #[test]
@@ -312,7 +329,7 @@ proptest! {
         r#""a@odata.type@odata.type":"Edm.Guid""#,
     ]).prop_shuffle()) {
         let body = decode(format!("{{{}}}", members.join(",")).as_bytes()).unwrap();
-        let mut read = properties(&body);
+        let mut read = body.properties;
         read.sort_by(|one, other| one.name.cmp(&other.name));
         let expect = [("a", Value::Int64(1)), ("aa", Value::Int32(3)), ("b", Value::Int64(2)), ("c", text("4"))];
         prop_assert_eq!(read, expect.map(Property::from));
@@ -338,7 +355,7 @@ proptest! {
         let value = f64::from_bits(bits);
         prop_assume!(value.is_finite());
         let body = decode(format!("{{\"P\":{value:e}}}").as_bytes()).unwrap();
-        let Value::Double(read) = properties(&body)[0].value else { panic!("not a double") };
+        let Value::Double(read) = body.properties[0].value else { panic!("not a double") };
         prop_assert_eq!(read.to_bits(), bits);
     }
 }

@@ -4,19 +4,19 @@
 //! where it found what. Whatever is out of the ordinary, well-formed or not, is left to that.
 
 use super::decode::{EntityBody, KeyField, Names, TYPE_SUFFIX, number, typed_text};
-use partita_model::{EdmType, RecordBuf, Ticks, Value, ValueRef};
+use partita_model::{EdmType, Records, Ticks, Value, ValueRef};
 use std::borrow::Cow;
 
-/// Reads an entity, or does not.
-pub(super) fn read(text: &str) -> Option<EntityBody> {
+/// Reads an entity, or not all of it.
+pub(super) fn read(text: &str, records: &mut Records) -> Option<EntityBody> {
     // All at once, so that strings end at the next quote. Without stopping at the first, many bytes are looked at together.
     if text.bytes().fold(false, |found, byte| found | (byte < b' ')) {
         return None;
     }
     let mut reader = Reader { text, rest: text.as_bytes() };
     let mut names = Names::default();
-    let record = RecordBuf::with_capacity(text.len());
-    let mut entity = EntityBody { partition_key: None, row_key: None, record };
+    let start = records.begin();
+    let mut entity = EntityBody::default();
     // A member whose type may come next, or whose type came and that has to come next.
     let (mut before, mut announced): (Option<Member<'_>>, Option<(&str, EdmType)>) = (None, None);
     reader.take(b'{')?;
@@ -25,15 +25,15 @@ pub(super) fn read(text: &str) -> Option<EntityBody> {
         names.add(member.name)?;
         match (member.annotated(), before.take(), announced.take()) {
             (Some(name), Some(before), None) if before.name == name => {
-                before.store(Some(member.edm_type()?), &mut entity)?
+                before.store(Some(member.edm_type()?), &mut entity, records)?
             }
             (Some(name), untyped, None) => {
-                untyped.map_or(Some(()), |untyped| untyped.store(None, &mut entity))?;
+                untyped.map_or(Some(()), |untyped| untyped.store(None, &mut entity, records))?;
                 announced = Some((name, member.edm_type()?));
             }
-            (None, None, Some((name, edm))) if member.name == name => member.store(Some(edm), &mut entity)?,
+            (None, None, Some((name, edm))) if member.name == name => member.store(Some(edm), &mut entity, records)?,
             (None, untyped, None) => {
-                untyped.map_or(Some(()), |untyped| untyped.store(None, &mut entity))?;
+                untyped.map_or(Some(()), |untyped| untyped.store(None, &mut entity, records))?;
                 before = Some(member);
             }
             _ => return None,
@@ -43,9 +43,10 @@ pub(super) fn read(text: &str) -> Option<EntityBody> {
         }
         reader.take(b',')?;
     }
-    before.map_or(Some(()), |untyped| untyped.store(None, &mut entity))?;
+    before.map_or(Some(()), |untyped| untyped.store(None, &mut entity, records))?;
     reader.skip_space();
-    (announced.is_none() && reader.rest.is_empty()).then_some(entity)
+    let is_whole = announced.is_none() && reader.rest.is_empty();
+    is_whole.then(|| EntityBody { record: start..records.end(), ..entity })
 }
 
 struct Member<'a> {
@@ -78,7 +79,7 @@ impl<'a> Member<'a> {
         EdmType::parse(&self.value.text()?)
     }
 
-    fn store(self, edm: Option<EdmType>, entity: &mut EntityBody) -> Option<()> {
+    fn store(self, edm: Option<EdmType>, entity: &mut EntityBody, records: &mut Records) -> Option<()> {
         match self.name {
             "PartitionKey" => entity.partition_key = self.value.key(edm)?,
             "RowKey" => entity.row_key = self.value.key(edm)?,
@@ -86,7 +87,7 @@ impl<'a> Member<'a> {
             name if name == "Timestamp" || self.at.is_some() || name.starts_with("odata.") => {
                 return (!matches!(self.value, Written::Escaped(_))).then_some(());
             }
-            name => self.value.store(name, edm, &mut entity.record)?,
+            name => self.value.store(name, edm, records)?,
         }
         Some(())
     }
@@ -109,14 +110,14 @@ impl<'a> Written<'a> {
         }
     }
 
-    fn store(&self, name: &str, edm: Option<EdmType>, record: &mut RecordBuf) -> Option<()> {
+    fn store(&self, name: &str, edm: Option<EdmType>, records: &mut Records) -> Option<()> {
         let value = match (self, edm) {
             (Written::Null, _) => return Some(()),
             (Written::Boolean(value), None | Some(EdmType::Boolean)) => Value::Boolean(*value),
             (Written::Boolean(_), _) => return None,
             (Written::Number(digits), edm) => number(digits, edm)?,
             (_, None | Some(EdmType::String)) => {
-                record.push(name, ValueRef::String(&self.text()?));
+                records.push(name, ValueRef::String(&self.text()?));
                 return Some(());
             }
             (_, Some(EdmType::DateTime)) => {
@@ -124,7 +125,7 @@ impl<'a> Written<'a> {
             }
             (_, Some(edm)) => typed_text(&self.text()?, edm)?,
         };
-        record.push(name, value.as_ref());
+        records.push(name, value.as_ref());
         Some(())
     }
 }
@@ -280,6 +281,14 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
+    /// An entity and the bytes of its record.
+    fn with_record(read: impl FnOnce(&mut Records) -> Option<EntityBody>) -> Option<(EntityBody, Vec<u8>)> {
+        let mut records = Records::default();
+        let entity = read(&mut records)?;
+        let record = records.into_bytes()[entity.record.clone()].to_vec();
+        Some((entity, record))
+    }
+
     /// Texts that are entities or nearly so: pieces of JSON in any order between braces, or any order at all.
     fn texts() -> impl Strategy<Value = String> {
         let piece = prop::sample::select(vec![
@@ -350,8 +359,8 @@ mod tests {
         #![proptest_config(ProptestConfig::with_cases(16 * 1024))]
         #[test]
         fn what_is_read_is_what_the_general_reader_reads(text in texts()) {
-            if let Some(entity) = read(&text) {
-                prop_assert_eq!(decode_any(text.as_bytes()), Ok(entity));
+            if let Some(read) = with_record(|records| read(&text, records)) {
+                prop_assert_eq!(with_record(|records| decode_any(text.as_bytes(), records).ok()), Some(read));
             }
         }
     }
@@ -378,7 +387,7 @@ mod tests {
             r#"{"\u0041":1}"#,
             "{}",
         ] {
-            assert_eq!(read(text), None, "{text}");
+            assert_eq!(read(text, &mut Records::default()), None, "{text}");
         }
     }
 
@@ -393,8 +402,8 @@ mod tests {
             r#"{"A":"AQID","A@odata.type":"Edm.Binary","B":"c9da6455-213d-42c9-9a79-3e9149a57833","B@odata.type":"Edm.Guid"}"#,
             r#"{"Timestamp":"2020-01-01T00:00:00Z","Timestamp@odata.type":"Edm.DateTime","A":"2020-01-01T00:00:00.1Z","A@odata.type":"Edm.DateTime"}"#,
         ] {
-            let read = read(text).unwrap_or_else(|| panic!("{text}"));
-            assert_eq!(decode_any(text.as_bytes()), Ok(read), "{text}");
+            let read = with_record(|records| read(text, records)).unwrap_or_else(|| panic!("{text}"));
+            assert_eq!(with_record(|records| decode_any(text.as_bytes(), records).ok()), Some(read), "{text}");
         }
     }
 }
