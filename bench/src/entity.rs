@@ -141,9 +141,14 @@ impl Entities {
         let content = (row.wrapping_mul(31) + revision) % CONTENTS * PROPERTIES_BYTES;
         let start = out.len();
         out.extend_from_slice(&self.contents[content..content + PROPERTIES_BYTES]);
+        self.put_number(row, &mut out[start..]);
+    }
+
+    /// Writes the number of a row into properties.
+    pub fn put_number(&self, row: usize, properties: &mut [u8]) {
         let mut number = FIRST_NUMBER as usize + row % FIRST_NUMBER as usize;
-        for place in (0..10).rev() {
-            out[start + self.number_at + place] = b'0' + (number % 10) as u8;
+        for digit in properties[self.number_at..][..10].iter_mut().rev() {
+            *digit = b'0' + (number % 10) as u8;
             number /= 10;
         }
     }

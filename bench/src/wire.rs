@@ -10,7 +10,7 @@ pub mod resp;
 
 /// One connection's side of a conversation.
 pub trait Wire: Send {
-    /// Appends the next request; `false` if there is nothing more to ask.
+    /// Makes the next request of the one before, or of nothing; `false` if there is nothing more to ask.
     fn request(&mut self, out: &mut Vec<u8>) -> bool;
 
     /// Reads the answer at the front of `bytes`; `None` while it is not all there.

@@ -60,7 +60,6 @@ impl Connection {
     }
 
     fn send(&mut self) -> Result<bool> {
-        self.out.clear();
         self.written = 0;
         if !self.wire.request(&mut self.out) {
             return Ok(false);

@@ -17,6 +17,7 @@ impl Wire for Echo {
             return false;
         }
         self.left -= 1;
+        out.clear();
         out.extend_from_slice(b"ping\n");
         true
     }

@@ -47,6 +47,7 @@ impl Wire for Get {
     fn request(&mut self, out: &mut Vec<u8>) -> bool {
         self.row = self.rng.below(self.requests.rows());
         self.sent += 1;
+        out.clear();
         self.requests.head(self.row, self.sent, out);
         out.extend_from_slice(b"\r\n");
         true
@@ -175,6 +176,7 @@ impl Wire for Query {
             self.draw();
         }
         self.sent += 1;
+        out.clear();
         out.extend_from_slice(&self.start);
         out.extend_from_slice(&self.target);
         out.extend_from_slice(&self.continuation);

@@ -5,6 +5,7 @@ use crate::entity::Entities;
 use crate::wire::Wire;
 use crate::workloads::{Action, Work};
 use partita_auth::{AccountKeys, Authorization, Credential, Sas, verify_shared_key};
+use serde_json::Value;
 use std::collections::HashSet;
 use std::sync::Arc;
 
@@ -131,9 +132,18 @@ fn transactions_into_one_partition_do_not_meet() {
     let mut keys = HashSet::new();
     for connection in 0..2 {
         let mut wire = target.wire(Work::in_one(Action::Transaction), connection, 2);
-        for body in [request(&mut *wire).body, request(&mut *wire).body] {
-            let rows = body.split("{\"PartitionKey\":\"hot000000\",\"RowKey\":").skip(1);
-            keys.extend(rows.map(|row| row.split(',').next().unwrap().to_owned()));
+        let mut bytes = Vec::new();
+        // The second is written over the first.
+        for _ in 0..2 {
+            assert!(wire.request(&mut bytes));
+            let Request { body, .. } = Request::read(&bytes);
+            let rows = body.lines().filter(|line| line.starts_with('{'));
+            for (at, row) in rows.enumerate() {
+                let row: Value = serde_json::from_str(row).unwrap();
+                assert_eq!((&row["PartitionKey"], row.as_object().unwrap().len()), (&"hot000000".into(), 15));
+                assert_eq!(row["Number"].as_u64().unwrap() % 100, at as u64);
+                keys.insert(row["RowKey"].as_str().unwrap().to_owned());
+            }
         }
     }
     assert_eq!(keys.len(), 400);

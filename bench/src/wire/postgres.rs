@@ -114,6 +114,7 @@ impl Wire for Select {
         key.clear();
         Spread::Partitions.partition(row, partition);
         row_key(row, key);
+        out.clear();
         execute(out, &[partition, key]);
         true
     }
@@ -150,6 +151,7 @@ impl Wire for Insert {
         self.row.row_key(key);
         self.entities.properties(self.row.sequence, self.row.writer, value);
         self.row.sequence += 1;
+        out.clear();
         execute(out, &[partition, key, value]);
         true
     }

@@ -40,6 +40,7 @@ impl Wire for Get {
     fn request(&mut self, out: &mut Vec<u8>) -> bool {
         self.key.clear();
         key(self.rng.below(self.rows), &mut self.key);
+        out.clear();
         write!(out, "*2\r\n$3\r\nGET\r\n${}\r\n", self.key.len()).expect("a Vec takes everything");
         out.extend_from_slice(&self.key);
         out.extend_from_slice(b"\r\n");
@@ -85,6 +86,7 @@ impl Wire for Set {
         self.key.push(b':');
         self.row.row_key(&mut self.key);
         self.entities.properties(self.row.sequence, self.row.writer, &mut self.value);
+        out.clear();
         set(&self.key, &self.value, out);
         self.row.sequence += 1;
         true
