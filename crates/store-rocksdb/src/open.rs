@@ -124,12 +124,15 @@ pub(crate) fn open(folder: &Path, options: &Options) -> Result<Opened, OpenError
         Left::Closed => {}
         Left::Damaged(damage) if !options.accept_damage => return Err(damage.into()),
         Left::Damaged(_) | Left::Open => {
-            // A new folder has no list yet.
-            if let Ok(list) = condition::list_of_files(&folder) {
+            // A new folder has no list yet, and nothing in it that could be lost.
+            let list = condition::list_of_files(&folder).ok();
+            if let Some(list) = &list {
                 list_check::end_where_torn(&folder.join(list)).map_err(|error| io_error(&folder, &error))?;
             }
             check_logs(&folder, &settings, options.accept_damage)?;
-            sync_logs(&folder).map_err(|error| io_error(&folder, &error))?;
+            if list.is_some() {
+                sync_logs(&folder).map_err(|error| io_error(&folder, &error))?;
+            }
         }
     }
     if let Some(written) = condition::written(&folder) {
