@@ -184,6 +184,21 @@ fn folders_are_created() {
     open(&deep);
 }
 
+/// To write the file of which earlier builds have one takes a start two syncs.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_folder_opens_with_a_file_that_says_who_it_is_and_without() {
+    let folder = tempdir().unwrap();
+    let identity = folder.path().join("IDENTITY");
+    let store = open(folder.path());
+    store.commit(batch(SPACE, b"p", vec![put(b"r", "value")])).await.unwrap();
+    drop(store);
+    assert!(!identity.exists());
+    drop(rocksdb::DB::open_default(folder.path()).unwrap());
+    assert!(identity.exists());
+    let store = open(folder.path());
+    assert_eq!(get(&store, b"p", b"r").await.expect("the row is still there").value, "value");
+}
+
 #[test]
 fn what_is_no_folder_is_said() {
     let folder = tempdir().unwrap();
