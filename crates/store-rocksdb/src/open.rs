@@ -124,13 +124,10 @@ pub(crate) fn open(folder: &Path, options: &Options) -> Result<Opened, OpenError
         Left::Closed => {}
         Left::Damaged(damage) if !options.accept_damage => return Err(damage.into()),
         Left::Damaged(_) | Left::Open => {
-            // A new folder has no list yet, and nothing in it that could be lost.
-            let list = condition::list_of_files(&folder).ok();
-            if let Some(list) = &list {
+            // A new folder has no list yet, and nothing in it that could be lost. One that has logs and no list RocksDB refuses.
+            if let Ok(list) = condition::list_of_files(&folder) {
                 list_check::end_where_torn(&folder.join(list)).map_err(|error| io_error(&folder, &error))?;
-            }
-            check_logs(&folder, &settings, options.accept_damage)?;
-            if list.is_some() {
+                check_logs(&folder, &settings, options.accept_damage)?;
                 sync_logs(&folder).map_err(|error| io_error(&folder, &error))?;
             }
         }
